@@ -1,7 +1,6 @@
 """Solving (L + D) x = b for a graph Laplacian L and a diagonal D >= 0."""
 
 import time
-import warnings
 from dataclasses import dataclass
 from threading import local
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_columns, check_graph
 from ohmlearn.checks.parameters import (
     N_JOBS,
@@ -316,13 +316,12 @@ class LaplacianSolver(Shown, Shared):
             remedy = f"float64 cannot store a better answer: raise {Param('tol')}"
         else:
             remedy = f"raise {Param('max_iter')} or {Param('tol')}"
-        warnings.warn(
+        warn(
             f"{len(open_columns)} of {len(report.converged)} right-hand sides did not reach the "
             f"relative residual {tolerance:g}; the worst is column {worst} with "
             f"{report.residual[worst]:.2g} after {report.iterations[worst]} iterations "
             f"({report.method}); {remedy}",
             UnconvergedWarning,
-            stacklevel=3,
         )
 
     def as_linear_operator(self, *, tol: float = 1e-8) -> LinearOperator:

@@ -2,12 +2,14 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from refuses import refuses
+from sklearn.exceptions import ConvergenceWarning
 
-from ohmlearn import sparsify
+from ohmlearn import LaplacianSolver, sparsify
 from ohmlearn.cli import main
 from ohmlearn.cli.option_style import option_style
 from ohmlearn.cluster.cluster_errors import PartitionError, WorkerError, in_partition
@@ -93,6 +95,16 @@ def test_texts_of_users_stay(text):
     assert str(error).startswith(f"{text}: a_b = ")
     assert str(error).endswith(f" {text}")
     assert render(text) == text
+
+
+def test_filters_of_warnings_see_the_text():
+    solver = LaplacianSolver(path(50))
+    b = np.random.default_rng(0).normal(size=50)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*: raise tol$", category=ConvergenceWarning)
+        solver.solve(b, tol=1e-300)
+    with pytest.warns(ConvergenceWarning, match="raise tol$"):
+        solver.solve(b, tol=1e-300)
 
 
 def test_values_are_written_as_each_interface_does():

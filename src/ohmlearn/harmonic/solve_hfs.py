@@ -5,13 +5,13 @@ step takes one pass over the edges of G. About as many passes are needed as for 
 """
 
 import sys
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import number_pass, phase
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_columns, check_graph, check_node_ids
 from ohmlearn.checks.parameters import (
     Constraints,
@@ -432,8 +432,7 @@ def _check_start(x0: Any, shape: tuple[int, ...]) -> Floats | None:
 def _warn_unconverged(residual: float, tol: float, remedy: str) -> None:
     from ohmlearn._convergence import UnconvergedWarning  # late: it imports scikit-learn
 
-    warnings.warn(
+    warn(
         f"the relative residual is {residual:.2g}, above {Param('tol', tol)}; {remedy}",
         UnconvergedWarning,
-        stacklevel=3,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from ohmlearn.errors import Place, Setting, SourceError, text_of
+from ohmlearn.errors import Place, Setting, SourceError, render, text_of
 
 __all__ = [
     "SKIP",
@@ -58,7 +58,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
     except (SourceError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
-        said = text_of(error)[:300]
+        said = render(text_of(error))[:300]
         if CUT_OFF.match(said):
             said = "the compressed file is cut off; copy or download it again"
         place = Place(show_name(name))

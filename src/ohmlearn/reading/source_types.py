@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._warnings import warn
 from ohmlearn.errors import OhmWarning, Setting
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -93,10 +92,9 @@ class SourceKinds:
         example = nodes.ids(shared[:1]).tolist()[0]
         assert columns.names is not None
         kinds = kinds_of_headings(columns.names[columns.u], columns.names[columns.v])
-        warnings.warn(
+        warn(
             f"{source.name}: {example} is in both columns, {columns.name(columns.u)} and "
             f"{columns.name(columns.v)}, and is read as one node; if these are different things, "
             f"use {Setting('bipartite', kinds)}, if not, {ONE_KIND}",
             OhmWarning,
-            stacklevel=2,
         )

@@ -118,7 +118,7 @@ class SparsifierOptions:
         if self.budget and self.scheme != "resample":
             raise InputError(f"a budget {self._needs_resampling}")
         if self.scheme == "paper" and n is None:
-            problem = f"{Setting('scheme', 'paper')} must know the number of nodes"
+            problem = f"{Param('scheme', 'paper')} must know the number of nodes"
             raise InputError(problem, remedy=f"give {Param('n_nodes')}")
 
     @property
