@@ -76,24 +76,23 @@ CALLS = {
     ],
 )
 def test_threads(name, n_jobs):
-    with pytest.raises(ValueError, match=f"^n_jobs must be at most 4096 threads, got {n_jobs}"):
+    with refuses(parameter="n_jobs", value=n_jobs):
         CALLS[name](n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("name", ["sparsify", "StreamingSparsifier"])
 @pytest.mark.parametrize("value", [2**53 + 1, 2**63 - 1, 2**63, 2**64, HUGE])
 def test_budgets(name, value):
-    message = f"^max_edges must be at most 9007199254740992, got {value}"
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter="max_edges", value=value):
         CALLS[name](max_edges=value)
-    with pytest.raises(ValueError, match=f"^memory must be at most 2?.*bytes, got {value * 2**11}"):
+    with refuses(parameter="memory", value=value * 2**11):
         CALLS[name](memory=value * 2**11, n_nodes=16)
 
 
 @pytest.mark.parametrize("value", [2**63, HUGE])
 @pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_budgets_of_estimators(name, value):
-    with pytest.raises(ValueError, match=rf"max_edges of .*\[1, 9007199254740992\], got {value}"):
+    with refuses(parameter="max_edges", value=value):
         CALLS[name](max_edges=value)
 
 
@@ -115,7 +114,7 @@ def test_gamma(name, value):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, HUGE, -HUGE])
 @pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
 def test_gamma_that_is_no_number(name, value):
-    with pytest.raises(ValueError, match=f"^gamma must be a finite number above 0, got {value}"):
+    with refuses(parameter="gamma", value=value):
         CALLS[name](gamma=value)
 
 
@@ -123,8 +122,7 @@ def test_gamma_that_is_no_number(name, value):
 @pytest.mark.parametrize("value", [1e308, 5e-324, math.nan, math.inf, HUGE])
 @pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_gamma_of_estimators(name, value, parameter):
-    message = rf"^{parameter} of {name} must be .* or a number in \[1e-100, 1e\+100\], got"
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter=parameter, value=value):
         CALLS[name](**{parameter: value})
 
 
@@ -149,14 +147,13 @@ def test_the_largest_and_smallest_gamma_work(value):
     ],
 )
 def test_fractions(name, parameter, value):
-    message = f"^{parameter} must be a number above 0 and below 1, got {value}".replace("+", r"\+")
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter=parameter, value=value):
         CALLS[name](**{parameter: value})
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1 - 1e-12])
 def test_the_paper_needs_a_moderate_epsilon(epsilon):
-    with pytest.raises(ValueError, match=f"^epsilon = {epsilon} is too close to 0 or 1 for "):
+    with refuses(parameter="epsilon", value=epsilon):
         sparsify(GRID, epsilon=epsilon, scheme="paper")
 
 
@@ -174,7 +171,7 @@ def test_the_paper_needs_a_moderate_epsilon(epsilon):
 )
 def test_counts(name, parameter, most, value):
     for count in (value, most + 1):
-        with pytest.raises(ValueError, match=f"^{parameter} must be at most {most}, got {count}"):
+        with refuses(parameter=parameter, value=count):
             CALLS[name](**{parameter: count})
 
 
