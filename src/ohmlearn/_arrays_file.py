@@ -19,8 +19,11 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ohmlearn.errors import InputError, InPython
+
 MAGIC = b"OHMLEARN"
 VERSION = 2
+SAVED = InPython("a file that save has written", "an .ohm file of --state, or of sparsify -o")
 BLOCK = 1 << 20
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
@@ -154,9 +157,8 @@ def _read(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
     try:
         return _unpack(file)
     except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
-        raise ValueError(
-            f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save has "
-            f"written"
+        raise InputError(
+            f"{path} holds no arrays that ohmlearn has saved: {error}; give {SAVED}"
         ) from error
 
 
@@ -164,7 +166,7 @@ def _check_head(path: str | os.PathLike[str], file: BinaryIO) -> None:
     """Refuse a file that is no file of arrays, or has another version or checksum."""
     head = file.read(HEAD)
     if head[: len(MAGIC)] != MAGIC:
-        raise ValueError(f"{path} was not saved by ohmlearn; give a file that save has written")
+        raise InputError(f"{path} was not saved by ohmlearn; give {SAVED}")
     version = int.from_bytes(head[len(MAGIC) : len(MAGIC) + 4], "little")
     if len(head) >= HEAD and version == 1:
         raise ValueError(

@@ -25,7 +25,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    # As an object: filters by message then see its text, not the tokens of an OhmWarning.
+    warnings.warn(category(message), stacklevel=level)
 
 
 def _is_inside(path: str) -> bool:

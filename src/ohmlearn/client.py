@@ -41,6 +41,10 @@ class ServerError(Exception):
         What the server says.
     row : int or None
         The first bad row of a batch, counted from 1.
+    parameter, value : str or None
+        The parameter of the request that is wrong, and its value.
+    remedy : str or None
+        What to do about it, if the server says that separately.
     retry_after : float
         Seconds after which the server would like to be asked again; 0 if it does not say.
 
@@ -53,6 +57,9 @@ class ServerError(Exception):
     def __init__(self, status: int, message: str, row: int | None = None) -> None:
         super().__init__(status, message, row)
         self.status, self.message, self.row = status, message, row
+        self.parameter: str | None = None
+        self.value: str | None = None
+        self.remedy: str | None = None
         self.retry_after = 0.0
 
     def __str__(self) -> str:
@@ -400,6 +407,8 @@ def _error(response: http.client.HTTPResponse) -> ServerError:
     try:
         found = json.loads(content)["error"]
         error = ServerError(response.status, str(found["message"]), found.get("row"))
+        error.parameter, error.value = found.get("parameter"), found.get("value")
+        error.remedy = found.get("remedy")
     except (ValueError, KeyError, TypeError, AttributeError):  # from a proxy
         error = ServerError(response.status, response.reason or "no reason was given")
     with suppress(ValueError):  # a date, from a proxy

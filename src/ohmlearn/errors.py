@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
+    "InPython",
     "InputError",
     "InputTypeError",
     "OhmError",
@@ -31,21 +32,24 @@ __all__ = [
     "Setting",
     "SourceError",
     "Style",
+    "bad_value",
     "python_style",
+    "query_style",
     "render",
+    "text_of",
 ]
 
 OPEN, NEXT, CLOSE = "\ue000", "\ue001", "\ue002"
-UNSET = object()
+UNSET: Any = object()
 
 
 class Mention(NamedTuple):
     """A parameter in a message, as a style gets it."""
 
     name: str
-    value: str | None  # as repr() writes it
-    plain: str | None  # as str() writes it
-    is_setting: bool  # something to do, not something that was given
+    sign: str  # "", "=" for something to do, "|" for words of Python
+    value: str | None = None  # as repr() writes it
+    plain: str | None = None  # as str() writes it
 
 
 Style = Callable[[Mention], str]
@@ -61,22 +65,20 @@ class Param:
     "memory = '5MB' needs n_nodes"
     """
 
-    is_setting = False
+    sign = ""
 
     def __init__(self, name: str, value: Any = UNSET) -> None:
         self.name, self.value = name, value
 
-    def __format__(self, _: str) -> str:
-        values = () if self.value is UNSET else (repr(self.value), str(self.value))
-        parts = (self.name, "=" if self.is_setting else "", *values)
-        return OPEN + NEXT.join(_without_marks(part) for part in parts) + CLOSE
-
     def __str__(self) -> str:
-        return format(self)
+        parts = [self.name, self.sign]
+        if self.value is not UNSET:
+            parts += [_in_python(self.value), _in_plain_text(self.value)]
+        return OPEN + NEXT.join(_without_marks(part) for part in parts) + CLOSE
 
 
 class Setting(Param):
-    """A parameter and the value to give it: what to do, in a remedy.
+    """A parameter and the value to give it: what to do, in a remedy. The value may be ``...``.
 
     Examples
     --------
@@ -85,7 +87,39 @@ class Setting(Param):
     'correct it, or use on_bad="skip"'
     """
 
-    is_setting = True
+    sign = "="
+
+
+class InPython(Param):
+    """Words that only Python has, such as an attribute, and what other interfaces say instead.
+
+    Examples
+    --------
+    >>> from ohmlearn.errors import InPython, render
+    >>> text = f"nodes are not reached{InPython('; reached_ says which')}"
+    >>> render(text), render(text, str)
+    ('nodes are not reached; reached_ says which', 'nodes are not reached')
+    """
+
+    sign = "|"
+
+    def __init__(self, words: str, elsewhere: str = "") -> None:
+        super().__init__(words, elsewhere)
+
+
+def _in_python(value: Any) -> str:
+    if value is ...:
+        return "..."
+    text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # without np.int64()
+    return text.replace("'", '"') if isinstance(value, tuple) and '"' not in text else text
+
+
+def _in_plain_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, float) and value.is_integer():
+        return str(value).removesuffix(".0")  # people write 7, not 7.0
+    return "..." if value is ... else str(value)
 
 
 def _without_marks(text: str) -> str:
@@ -96,36 +130,56 @@ def python_style(mention: Mention) -> str:
     """Write a parameter as Python does."""
     if mention.value is None:
         return mention.name
-    if not mention.is_setting:
+    if not mention.sign:
         return f"{mention.name} = {mention.value}"
-    is_text = mention.value == f"'{mention.plain}'" and '"' not in mention.value
-    return f'{mention.name}="{mention.plain}"' if is_text else f"{mention.name}={mention.value}"
+    if mention.value == f"'{mention.plain}'" and '"' not in mention.value:
+        return f'{mention.name}="{mention.plain}"'
+    return f"{mention.name}={'math.inf' if mention.value == 'inf' else mention.value}"
+
+
+def query_style(mention: Mention) -> str:
+    """Write a parameter as in the query of an address, for clients of the server."""
+    sign = mention.sign or " = "
+    return mention.name if mention.plain is None else f"{mention.name}{sign}{mention.plain}"
 
 
 def render(text: str, style: Style = python_style) -> str:
     """Return a text in which each parameter is written in a style."""
-    return "".join(part if isinstance(part, str) else style(part) for part in _parts(text))
+    return "".join(_write(part, style) for part in _parts(text))
+
+
+def _write(part: str | Mention, style: Style) -> str:
+    if isinstance(part, str):
+        return part
+    if part.sign == InPython.sign:
+        return part.name if style is python_style else str(part.plain)
+    return style(part)
 
 
 def _parts(text: str) -> Iterator[str | Mention]:
-    while (start := text.find(OPEN)) >= 0 and (end := text.find(CLOSE, start)) >= 0:
-        name, sign, value, plain = (*text[start + 1 : end].split(NEXT), None, None)[:4]
-        yield text[:start]
-        yield Mention(str(name), value, plain, bool(sign))
-        text = text[end + 1 :]
-    yield text
+    """Split a text at its tokens; marks that are no token are text, perhaps of a user."""
+    *pieces, rest = text.split(CLOSE)
+    for piece in pieces:
+        before, mark, token = piece.rpartition(OPEN)
+        fields = token.split(NEXT)
+        if mark and len(fields) in (2, 4):
+            yield before
+            yield Mention(*fields)
+        else:
+            yield piece + CLOSE
+    yield rest
 
 
 class Place(NamedTuple):
     """Where something is wrong: a source, and a row of it or another part."""
 
-    source: str
+    source: str  # "" if it is clear
     row: int | None = None
     part: str | None = None  # instead of a row, such as "byte 17" or "entry 3"
 
     def __str__(self) -> str:
         where = self.part if self.row is None else f"row {self.row}"
-        return self.source if where is None else f"{self.source}, {where}"
+        return ", ".join(part for part in (self.source, where) if part)
 
 
 class OhmError(Exception):
@@ -139,6 +193,8 @@ class OhmError(Exception):
         What to do about it.
     place : Place, optional
         Where it is.
+    value : object, optional
+        The value of the first parameter that the message names, unless its `Param` has it.
 
     Attributes
     ----------
@@ -147,44 +203,82 @@ class OhmError(Exception):
     """
 
     def __init__(
-        self, message: str, *, remedy: str | None = None, place: Place | None = None
+        self,
+        message: str,
+        *,
+        remedy: str | None = None,
+        place: Place | None = None,
+        value: Any = UNSET,
     ) -> None:
         self.message, self.remedy, self.place = message, remedy, place
+        parts = (part for part in _parts(message) if isinstance(part, Mention) and not part.sign)
+        first = next(parts, Mention("", ""))
+        self.parameter: str | None = first.name or None
+        self.value: str | None = first.plain if value is UNSET else str(value)
         super().__init__(self.render())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._from_parts, (self.message, self.remedy, self.place), self.__dict__
-
-    @classmethod
-    def _from_parts(cls, message: str, remedy: str | None, place: Place | None) -> OhmError:
-        error = cls.__new__(cls)
-        OhmError.__init__(error, message, remedy=remedy, place=place)
-        return error
-
-    @property
-    def parameter(self) -> str | None:
-        mention = self._first_mention()
-        return None if mention is None else mention.name
-
-    @property
-    def value(self) -> str | None:
-        mention = self._first_mention()
-        return None if mention is None else mention.plain
-
-    def _first_mention(self) -> Mention | None:
-        parts = (part for part in _parts(self.message) if isinstance(part, Mention))
-        return next((part for part in parts if not part.is_setting), None)
+        # Subclasses may need other arguments, so __init__ is not called again.
+        return _restore, (type(self), *self.args), self.__dict__
 
     def render(self, style: Style = python_style, *, with_place: bool = True) -> str:
-        """Return the whole message in one line, with parameters written in a style."""
+        """Return the whole message, with parameters written in a style."""
+        return render(self.text(with_place=with_place), style)
+
+    def text(self, *, with_place: bool = True) -> str:
+        """Return the whole message; parameters are still tokens."""
         text = self.message if self.remedy is None else f"{self.message}; {self.remedy}"
-        if self.place is not None and with_place:
-            text = f"{self.place}: {text}"
-        return render(text, style)
+        return text if self.place is None or not with_place else f"{self.place}: {text}"
+
+
+def _restore(cls: type[OhmError], *args: Any) -> OhmError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    return error
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an error says in one line, for the message of another `OhmError`.
+
+    Examples
+    --------
+    >>> from ohmlearn.errors import InputError, bad_value, text_of
+    >>> print(InputError(f"batch 3: {text_of(bad_value('w', 'be finite', float('nan')))}"))
+    batch 3: w must be finite, got nan
+    """
+    text = error.text() if isinstance(error, OhmError) else str(error)
+    return " ".join(text.split()) or type(error).__name__
 
 
 class InputError(OhmError, ValueError):
-    """A value that was given is wrong."""
+    """A value that was given is wrong.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery, sparsify
+    >>> from ohmlearn.errors import InputError
+    >>> try:
+    ...     sparsify(gallery.path(40), max_edges=30)
+    ... except InputError as error:
+    ...     print(error.parameter, error.value)
+    max_edges 30
+    """
+
+
+def bad_value(name: str, must: str, value: Any, remedy: str | None = None) -> InputError:
+    """Return the error of a parameter whose value is not what it must be.
+
+    Examples
+    --------
+    >>> from ohmlearn.errors import bad_value
+    >>> raise bad_value("max_iter", "be None or an integer >= 0", -1)
+    Traceback (most recent call last):
+    ...
+    ohmlearn.errors.InputError: max_iter must be None or an integer >= 0, got -1
+    """
+    return InputError(
+        f"{Param(name)} must {must}, got {_in_python(value)}", value=value, remedy=remedy
+    )
 
 
 class InputTypeError(OhmError, TypeError):
@@ -217,6 +311,9 @@ class OhmWarning(UserWarning):
     def __init__(self, message: str) -> None:
         self.message = message
         super().__init__(render(message))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message,)
 
     def render(self, style: Style = python_style) -> str:
         """Return the message with parameters written in a style."""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import check_graph
 from ohmlearn.checks.parameters import check_fraction, check_n_jobs, check_seed
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
@@ -158,15 +159,15 @@ def _check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[n
     if array.size == 0:
         array = array.reshape(0, 2).astype(np.int32)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (n_pairs, 2), got shape {array.shape}")
+        raise InputError(f"{Param('pairs')} must have shape (n_pairs, 2), got shape {array.shape}")
     if array.dtype.kind not in "iu":
-        raise ValueError(f"pairs must be integer node ids, got dtype {array.dtype}")
+        raise InputError(f"{Param('pairs')} must be integer node ids, got dtype {array.dtype}")
     bad = (array < 0) | (array >= n_nodes)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise ValueError(
-            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
-            f"but pairs[{i}, {j}] = {array[i, j]}"
+        raise InputError(
+            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
+            f"{Param('n_nodes', n_nodes)}, but pairs[{i}, {j}] = {array[i, j]}"
         )
     u, v = np.ascontiguousarray(array.T, dtype=np.int32)
     return u, v

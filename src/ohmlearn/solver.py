@@ -1,7 +1,6 @@
 """Solving (L + D) x = b for a graph Laplacian L and a diagonal D >= 0."""
 
 import time
-import warnings
 from dataclasses import dataclass
 from threading import local
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_columns, check_graph
 from ohmlearn.checks.parameters import (
     N_JOBS,
@@ -26,6 +26,7 @@ from ohmlearn.checks.parameters import (
     check_seed,
     describe_parameters,
 )
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 
 __all__ = ["LaplacianSolver", "SolveReport"]
@@ -164,9 +165,10 @@ class LaplacianSolver(Shown, Shared):
         self.ground = _check_ground(ground, self.graph.n_nodes)
         self.random_state, self.n_jobs, self.method = random_state, n_jobs, method
         if method == "direct" and self.graph.n_nodes > _core.DIRECT_LIMIT:
-            raise ValueError(
-                f'method="direct" keeps a dense matrix and takes at most {_core.DIRECT_LIMIT} '
-                f'nodes, but the graph has {self.graph.n_nodes}; use "auto" or "cholesky"'
+            raise InputError(
+                f"{Param('method', 'direct')} keeps a dense matrix and takes at most "
+                f"{_core.DIRECT_LIMIT} nodes, but the graph has {self.graph.n_nodes}; use "
+                f'"auto" or "cholesky"'
             )
         self._seed = check_seed(random_state)
         self._share()
@@ -280,7 +282,8 @@ class LaplacianSolver(Shown, Shared):
             x = check_columns(x0, "x0", self.graph.n_nodes)
             x = x if overwrite else np.array(x)
             if x.shape != columns.shape:
-                raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
+                must = f"have the shape of b, {np.shape(b)}"
+                raise InputError(f"{Param('x0')} must {must}, got {np.shape(x0)}")
         with self._lock:
             solver = self._solver()
             before = solver.setup_seconds
@@ -304,22 +307,21 @@ class LaplacianSolver(Shown, Shared):
         return x[:, 0] if np.ndim(b) == 1 else x
 
     def _warn(self, tolerance: float) -> None:
-        from sklearn.exceptions import ConvergenceWarning  # here because it takes a second
+        from ohmlearn._convergence import UnconvergedWarning  # late: it imports scikit-learn
 
         report = self.report_
         open_columns = np.flatnonzero(~report.converged)
         worst = open_columns[np.argmax(report.residual[open_columns])]
         if report.rounding[open_columns].all():
-            remedy = "float64 cannot store a better answer: raise tol"
+            remedy = f"float64 cannot store a better answer: raise {Param('tol')}"
         else:
-            remedy = "raise max_iter or tol"
-        warnings.warn(
+            remedy = f"raise {Param('max_iter')} or {Param('tol')}"
+        warn(
             f"{len(open_columns)} of {len(report.converged)} right-hand sides did not reach the "
             f"relative residual {tolerance:g}; the worst is column {worst} with "
             f"{report.residual[worst]:.2g} after {report.iterations[worst]} iterations "
             f"({report.method}); {remedy}",
-            ConvergenceWarning,
-            stacklevel=3,
+            UnconvergedWarning,
         )
 
     def as_linear_operator(self, *, tol: float = 1e-8) -> LinearOperator:
@@ -404,15 +406,17 @@ def _check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
         return None
     array = np.asarray(ground)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"ground must be real numbers, got dtype {array.dtype}")
+        raise InputError(f"{Param('ground')} must be real numbers, got dtype {array.dtype}")
     if array.shape not in ((), (n_nodes,)):
-        raise ValueError(
-            f"ground must be a number or have one entry per node, shape ({n_nodes},), "
+        raise InputError(
+            f"{Param('ground')} must be a number or have one entry per node, shape ({n_nodes},), "
             f"got shape {array.shape}"
         )
     vector = np.array(np.broadcast_to(array, (n_nodes,)), dtype=np.float64)
     bad = ~(np.isfinite(vector) & (vector >= 0))
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(f"ground must be finite and not negative, but ground[{at}] = {vector[at]}")
+        raise InputError(
+            f"{Param('ground')} must be finite and not negative, but ground[{at}] = {vector[at]}"
+        )
     return vector if vector.any() else None

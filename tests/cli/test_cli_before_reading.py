@@ -79,7 +79,7 @@ CASES = [
      "--memory and --max-edges limit the same edges; give one of them"),
     (f"{LABEL} --half-life 7d --since 5", "--half-life and --since are different ways to forget"),
     (f"{LABEL} --since 2026-01-01 --time-col nope", "has no column 'nope'"),
-    (f"{LABEL} --latest 5", "--latest 5.0 needs times"),
+    (f"{LABEL} --latest 5", "--latest 5 needs times"),
     (f"{LABEL} --no-certificate", "--no-certificate needs --report"),
     (f"{LABEL} --state labels.csv", "--state labels.csv would overwrite what is read"),
     (f"{LABEL} --state names.txt", "names.txt"),

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from refuses import refuses
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -89,7 +90,7 @@ def test_nothing_is_checked_before_fit(blocks):
     for wrong in ([], [1.0, np.inf], "9", True):
         with pytest.raises(ValueError, match="or a list of such numbers, got"):
             GraphSmoother(graph, gamma=wrong).fit(X)
-    with pytest.raises(ValueError, match="epsilon of GraphSmoother must be"):
+    with refuses(parameter="epsilon"):
         GraphSmoother(graph, epsilon=2.0).fit(X)
     with pytest.raises(NotFittedError):
         GraphSmoother().transform(X)

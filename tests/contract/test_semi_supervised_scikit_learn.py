@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from refuses import refuses
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
@@ -96,7 +97,7 @@ def test_search_over_precomputed_graphs(moons):
 def test_nothing_is_checked_before_fit():
     model = HFSClassifier(affinity="nonsense", n_neighbors=-3)
     assert model.get_params()["n_neighbors"] == -3
-    with pytest.raises(ValueError, match="affinity of HFSClassifier must be"):
+    with refuses(parameter="affinity"):
         model.fit(np.eye(4), [0, 1, -1, -1])
     with pytest.raises(NotFittedError):
         _ = HFSClassifier().transduction_

@@ -7,7 +7,7 @@ pytest.importorskip("starlette")
 from serve_http import READ, REQUESTS, WRITE, StandIn, serve
 
 from ohmlearn.serve.http_auth import PUBLIC, Tokens, check_listening, is_open_to_others
-from ohmlearn.serve.http_replies import HttpError
+from ohmlearn.serve.serve_errors import Refused
 
 IDS = [f"{method} {path}" for method, path, *_ in REQUESTS]
 
@@ -199,5 +199,5 @@ def test_other_machines_need_a_token():
 
 
 def test_errors_have_a_status():
-    error = HttpError(403, "no", headers={"A": "b"})
+    error = Refused(403, "no", headers={"A": "b"})
     assert (error.status, error.headers, str(error)) == (403, {"A": "b"}, "no")

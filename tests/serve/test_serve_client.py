@@ -165,6 +165,9 @@ def test_errors_name_the_row(client):
     assert "weight" in caught.value.message
     with pytest.raises(ServerError, match="404: node 'nobody' is not known"):
         client.label("nobody")
+    with pytest.raises(ServerError) as caught:
+        client.changes(-1)
+    assert (caught.value.parameter, caught.value.value) == ("since", "-1")
     assert client.send(["a/b?#", "ü %2F"], ["b", "c"])["n_edges"] == 2  # the connection is usable
     assert client.label("a/b?#")["node"] == "a/b?#"
     assert client.label("ü %2F")["node"] == "ü %2F"

@@ -10,7 +10,7 @@ from ohmlearn.checks.times import check_duration
 from ohmlearn.nodes.node_ids import decode_strings
 from ohmlearn.serve.database import LabelRow
 from ohmlearn.serve.demo_feed import N_LABELLED, SIZES, TEAMS, People, run_feeder, settings
-from ohmlearn.serve.serve_errors import Busy, Refused
+from ohmlearn.serve.serve_errors import Refused
 
 
 class Recorder:
@@ -24,7 +24,7 @@ class Recorder:
     def submit(self, batch):
         self.n_calls += 1
         if self.n_calls in self.busy_at:
-            raise Busy("later", 0.001)
+            raise Refused(429, "later", retry_after=0.001)
         if self.n_calls == self.refused_at:
             raise Refused(503, "the service stops")
         self.batches.append(batch)

@@ -19,12 +19,13 @@ import pyarrow.parquet
 from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 
 from ohmlearn.edge_log import LogError
+from ohmlearn.errors import InputError, Param, Place, Setting
 from ohmlearn.serve import http_endpoints
 from ohmlearn.serve.http_endpoints import FORMS
 from ohmlearn.serve.http_events import ExportStream
 from ohmlearn.serve.http_openapi import describe
 from ohmlearn.serve.http_page import FOLDER
-from ohmlearn.serve.serve_errors import Busy, Gone, Refused
+from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 
@@ -484,13 +485,29 @@ def test_what_the_service_refuses(local):
         local.service.error = error
         return local.post_csv(path, "u,v\na,b\n")
 
-    answer = ask(Busy("too many batches are waiting", 2.5))
+    answer = ask(Refused(429, "too many batches are waiting", retry_after=2.5))
     assert (answer.status, answer.headers["retry-after"]) == (429, "3")
     assert answer.json["error"]["retry_after"] == 2.5
     assert ask(Refused(507, "the disk is full")).status == 507
     assert ask(Refused(409, "ids of another kind"), "/v1/removals").status == 409
     assert ask(ValueError("a weight\nis wrong")).message == "a weight is wrong"
-    local.service.error = Gone("changes before number 5 are no longer kept")
+    wrong = InputError(
+        f"{Param('half_life', '7d')} is wrong",
+        remedy=f"give {Setting('on_bad', 'skip')}",
+        place=Place("/srv/secret/edges.csv", 3),
+    )
+    answer = ask(wrong)
+    assert answer.json["error"] == {
+        "status": 400,
+        "message": "row 3: half_life = 7d is wrong; give on_bad=skip",
+        "remedy": "give on_bad=skip",
+        "parameter": "half_life",
+        "value": "7d",
+        "row": 3,
+    }
+    about = local.get("/v1/changes?since=soon").json["error"]
+    assert (about["parameter"], about["value"]) == ("since", "soon")
+    local.service.error = Refused(410, "changes before number 5 are no longer kept")
     assert local.get("/v1/changes?since=1").status == 410
     damaged = ask(LogError("/srv/secret/edges.arrows is damaged"))
     assert (damaged.status, b"secret" in damaged.body) == (500, False)

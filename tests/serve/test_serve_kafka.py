@@ -41,7 +41,7 @@ from ohmlearn.serve.kafka_consumer import Consumer
 from ohmlearn.serve.kafka_dead_letters import DeadLetters
 from ohmlearn.serve.kafka_messages import CannotJoinError, decode_messages
 from ohmlearn.serve.kafka_partition import Message
-from ohmlearn.serve.serve_errors import Busy, Refused
+from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.service import Service
 
 N_KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 10
@@ -324,7 +324,7 @@ class Refusing:
             return self._submit(batch, **options)
         self.n_refused += 1
         error = self._random.choice(self._errors)
-        if isinstance(error, Busy) or self._random.random() < 0.5:
+        if error.status == 429 or self._random.random() < 0.5:
             raise error
         future = Future()
         future.set_exception(error)
@@ -332,7 +332,11 @@ class Refusing:
 
 
 def test_refusals_lose_nothing(tmp_path, broker, topic, sender, monkeypatch):
-    errors = [Busy("full", 0.01), Refused(507, "the disk is full"), Refused(503, "failed")]
+    errors = [
+        Refused(429, "full", retry_after=0.01),
+        Refused(507, "the disk is full"),
+        Refused(503, "failed"),
+    ]
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
     service = Service(tmp_path)
     service.start()
@@ -395,7 +399,7 @@ def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeyp
 
     def refuse(batch, **options):
         if is_busy.is_set():
-            raise Busy("full", 0.02)
+            raise Refused(429, "full", retry_after=0.02)
         return submit(batch, **options)
 
     monkeypatch.setattr(service, "submit", refuse)

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
-from ohmlearn.serve.serve_errors import Busy
+from ohmlearn.serve.serve_errors import Refused
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_an_error_is_logged_once_a_minute(clock, caplog):
     ("error", "reason"),
     [
         (KafkaException(KafkaError(KafkaError._TRANSPORT, "broker is away")), "broker is away"),
-        (Busy("the queue is full", 2.0), "the queue is full"),
+        (Refused(429, "the queue is full", retry_after=2.0), "the queue is full"),
         (Moved("edges [0] is at offset 7"), "edges [0] is at offset 7"),
         (OSError(28, "No space left on device", "/srv/secret"), "No space left on device"),
         (OSError("/srv/secret"), "OSError; the log of the server has the reason"),

@@ -32,7 +32,7 @@ from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http_bodies import gunzip, parse_json
 from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
 from ohmlearn.serve.http_page import PAGE
-from ohmlearn.serve.http_replies import HttpError
+from ohmlearn.serve.serve_errors import Refused
 
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
 ROWS = b"u,v\n" + b"a,b\n" * 50
@@ -132,7 +132,7 @@ def test_bombs_take_no_memory():
     tracemalloc.start()
     try:
         for body in (bomb, gzip.compress(bomb), members):
-            with pytest.raises(HttpError, match="larger than"):
+            with pytest.raises(Refused, match="larger than"):
                 gunzip(body, 100_000)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
@@ -145,11 +145,11 @@ def test_gunzip_is_the_inverse(size):
     assert gunzip(gzip.compress(content), size) == content
     assert gunzip(gzip.compress(content) * 3, 3 * size) == content * 3
     if size > 0:
-        with pytest.raises(HttpError, match="larger than"):
+        with pytest.raises(Refused, match="larger than"):
             gunzip(gzip.compress(content), size - 1)
-        with pytest.raises(HttpError, match=r"ends before|not valid"):
+        with pytest.raises(Refused, match=r"ends before|not valid"):
             gunzip(gzip.compress(content)[:-1], size)
-    with pytest.raises(HttpError, match="not valid gzip"):
+    with pytest.raises(Refused, match="not valid gzip"):
         gunzip(zlib.compress(content), size)
 
 
@@ -170,7 +170,7 @@ def test_gunzip_is_the_inverse(size):
     ],
 )
 def test_json_that_is_refused(body, message):
-    with pytest.raises(HttpError) as caught:
+    with pytest.raises(Refused) as caught:
         parse_json(body)
     assert caught.value.status == 400
     assert message in str(caught.value)

@@ -16,7 +16,7 @@ from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve import label_thread
 from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
-from ohmlearn.serve.service import Busy, Gone, LabelRow, Service
+from ohmlearn.serve.service import LabelRow, Refused, Service
 from ohmlearn.serve.service_folder import backup
 from ohmlearn.serve.settings import Settings
 
@@ -166,7 +166,7 @@ def test_edges_that_are_not_reflected_are_counted_not_subtracted(tmp_path, monke
         assert service.status()["edges"] == 1000
         assert service.status()["unsampled_edges"] == 2000
         assert service.envelope()["lag_edges"] == 2000
-        with pytest.raises(Busy, match="the sampler is too far behind"):
+        with pytest.raises(Refused, match="the sampler is too far behind"):
             send(service)
         monkeypatch.undo()
         wait_for(lambda: service.envelope()["lag_edges"] == 0)
@@ -194,14 +194,14 @@ def test_after_a_restore_followers_are_told_to_start_over(tmp_path):
         lost = service.envelope()["changes_next"]
         assert lost == copied + 20
     with serving(tmp_path / "copy") as service:
-        with pytest.raises(Gone, match=r"given out after the copy was made .* start over"):
+        with pytest.raises(Refused, match=r"given out after the copy was made .* start over"):
             service.changes(lost)
         service.put_labels([LabelRow(n, "other") for n in range(1, 60, 3)])
         found = wait_for(lambda: service.changes(copied)["changes"])
         assert {one["after"] for one in found} == {"other"}
         assert len(service.changes(0)["changes"]) == copied + 20
         for since in (copied + 1, lost):  # numbers that the copy has never given out
-            with pytest.raises(Gone):
+            with pytest.raises(Refused):
                 service.changes(since)
         with serve(service) as client:
             assert client.get(f"/v1/changes?since={lost}").status == 410
@@ -222,7 +222,7 @@ def test_a_copy_without_changes_has_numbers_of_its_own(tmp_path):
     with serving(tmp_path / "copy") as service:
         service.put_labels(three_labels())
         wait_for(lambda: len(service.changes(0)["changes"]) == 60)
-        with pytest.raises(Gone):
+        with pytest.raises(Refused):
             service.changes(lost)
 
 

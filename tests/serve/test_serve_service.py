@@ -11,7 +11,7 @@ from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_f
 
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.service import Busy, Gone, LabelRow, Offset, Refused, Service
+from ohmlearn.serve.service import LabelRow, Offset, Refused, Service
 from ohmlearn.serve.service_folder import backup, check_folder_contents
 from ohmlearn.serve.settings import Settings
 
@@ -136,7 +136,8 @@ def test_changes_that_are_not_kept_are_gone(tmp_path):
         wait_for_answers(service)
         wait_for(lambda: service.envelope()["changes_next"] > 60)
         with pytest.raises(
-            Gone, match=r"changes before number 60 .* got since = 3; start over: take changes_next"
+            Refused,
+            match=r"changes before number 60 .* got since = 3; start over: take changes_next",
         ):
             service.changes(3)
 
@@ -232,7 +233,7 @@ def test_too_much_at_a_time_is_refused_for_now(tmp_path):
             futures = [service.submit(big)]
             wait_for(lambda: not service._intake._queue)  # the thread has taken it
             futures.append(service.submit(big))
-            with pytest.raises(Busy, match="too many batches are waiting") as caught:
+            with pytest.raises(Refused, match="too many batches are waiting") as caught:
                 service.submit(big)
         assert caught.value.retry_after > 0
         assert all(future.result(30).n_edges == 50_000 for future in futures)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.service import Busy, LabelRow, Service
+from ohmlearn.serve.service import LabelRow, Refused, Service
 from ohmlearn.serve.settings import Settings
 
 SIZE = 50
@@ -50,7 +50,7 @@ def work(folder: Path, first: int, pipe: int) -> None:
                     (number, service.submit(edges_of(number), batch_id=f"batch {number}"))
                 )
                 break
-            except Busy:
+            except Refused:
                 waiting[0][1].result()
         while waiting and (waiting[0][1].done() or len(waiting) > 20):
             done, future = waiting.popleft()

@@ -424,7 +424,7 @@ def test_repr():
         (
             {"graph": path(5001), "method": "direct"},
             ValueError,
-            r'^method="direct" keeps a dense matrix and takes at most 5000 nodes, but the graph '
+            r"^method = 'direct' keeps a dense matrix and takes at most 5000 nodes, but the graph "
             r'has 5001; use "auto" or "cholesky"$',
         ),
         (

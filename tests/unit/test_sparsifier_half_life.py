@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from refuses import refuses
 
 from ohmlearn import (
     EdgeLog,
@@ -268,13 +269,13 @@ def test_refused_times():
         kept.update(gallery.path(3))
     with pytest.raises(ValueError, match=r"times must be finite, but t\[1\] = nan"):
         kept.update([0, 1], [1, 2], None, [1.0, math.nan])
-    with pytest.raises(ValueError, match=r"half_life = 1\.0 is too short for times such as"):
+    with refuses(parameter="half_life", value=1):
         kept.update([0], [1], None, [2.0**45])
     kept.update([0], [1], None, [10.0])
     with pytest.raises(ValueError, match=r"t\[1\] = 2000000\.0 is more than a million times"):
         kept.update([0, 1], [1, 2], None, [11.0, 2e6])
     assert kept.n_edges_seen_ == 1
-    with pytest.raises(ValueError, match=r"at = 9\.0 is before the latest edge, of time 10\.0"):
+    with refuses(parameter="at", value=9):
         kept.snapshot(at=9.0)
     with pytest.raises(ValueError, match="since needs a sparsifier that keeps times"):
         kept.snapshot(since=9.0)

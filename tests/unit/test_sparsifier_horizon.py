@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from refuses import refuses
 
 from ohmlearn import HFSClassifier, StreamingSparsifier, certify, refine, solve_hfs
 from ohmlearn.graph import Graph
@@ -54,7 +55,7 @@ def test_an_estimator_answers_for_the_window(epsilon):
 
 
 def test_the_horizon_bounds_what_can_be_asked(kept, tmp_path):
-    with pytest.raises(ValueError, match=r"since = 5\.0 is before 1999\.0, where the horizon"):
+    with refuses(parameter="since", value=5):
         kept.snapshot(since=5)
     with pytest.raises(ValueError, match="it needs a half_life"):
         kept.snapshot(at=7000)
@@ -82,7 +83,7 @@ def test_neither_batches_nor_threads_change_a_bit():
 
 def test_an_edge_far_ahead_is_refused():
     kept = StreamingSparsifier(horizon=1.0).update([0], [1], None, [0.0])
-    with pytest.raises(ValueError, match=r"more than a million times horizon = 1\.0 after"):
+    with refuses(parameter="horizon", value=1):
         kept.update([0], [1], None, [2e6])
     assert StreamingSparsifier(horizon=math.inf).update([0, 0], [1, 2], None, [0, 1e9]).n_rows_ == 2
 

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from refuses import refuses
 
 from benchmarks.families import Ruler
 from ohmlearn import Graph, gallery, read_edges
@@ -199,7 +200,7 @@ def test_bad_parameters_are_refused_when_it_is_made(parameters, message):
 
 def test_a_budget_is_compared_with_the_nodes_that_come():
     sparsifier = StreamingSparsifier(max_edges=3)
-    with pytest.raises(ValueError, match="max_edges = 3 is fewer than two edges for each of 2"):
+    with refuses(parameter="max_edges", value=3):
         sparsifier.update([0], [1])
 
 
@@ -340,7 +341,7 @@ def test_two_merges_at_once_do_not_wait_for_each_other():
 def test_a_merge_leaves_room_for_a_connected_graph():
     small = StreamingSparsifier(max_edges=10, random_state=0).update([0], [1])
     path = StreamingSparsifier(random_state=1).update(gallery.path(1000))
-    with pytest.raises(ValueError, match="max_edges = 10 is fewer than two edges for each of 1000"):
+    with refuses(parameter="max_edges", value=10):
         small.merge(path)
     assert small.n_edges_seen_ == 1
     large = StreamingSparsifier(max_edges=10**13, random_state=0).update([0], [1])

@@ -237,7 +237,7 @@ def test_ids_of_kinds_in_a_table():
     state = {**table.get_state(), "node_kinds": np.array(["user"])}
     with pytest.raises(ValueError, match="no kinds, such as 'item:é'"):
         NodeTable.from_state(state)
-    with pytest.raises(ValueError, match="node_kinds must be strings"):
+    with pytest.raises(ValueError, match="names of kinds must be strings"):
         NodeTable.from_state({**state, "node_kinds": np.array([1])})
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from refuses import refuses
 
 from ohmlearn import read_edges
+from ohmlearn.errors import InputTypeError
 from ohmlearn.reading import ReadOptions, SourceError
 from ohmlearn.reading.where import columns_of, parse_where
 
@@ -257,7 +259,7 @@ def test_edges_without_columns_are_refused(tmp_path):
     np.save(tmp_path / "e.npy", np.zeros((3, 2), dtype=int))
     with pytest.raises(SourceError, match="needs a table with columns"):
         read_edges(tmp_path / "e.npy", where="w > 1")
-    with pytest.raises(TypeError, match="where must be a text"):
+    with refuses(InputTypeError, parameter="where"):
         ReadOptions(where=3)
 
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refuses import refuses
 
 from ohmlearn import (
     Graph,
@@ -75,24 +76,23 @@ CALLS = {
     ],
 )
 def test_threads(name, n_jobs):
-    with pytest.raises(ValueError, match=f"^n_jobs must be at most 4096 threads, got {n_jobs}"):
+    with refuses(parameter="n_jobs", value=n_jobs):
         CALLS[name](n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("name", ["sparsify", "StreamingSparsifier"])
 @pytest.mark.parametrize("value", [2**53 + 1, 2**63 - 1, 2**63, 2**64, HUGE])
 def test_budgets(name, value):
-    message = f"^max_edges must be at most 9007199254740992, got {value}"
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter="max_edges", value=value):
         CALLS[name](max_edges=value)
-    with pytest.raises(ValueError, match=f"^memory must be at most 2?.*bytes, got {value * 2**11}"):
+    with refuses(parameter="memory", value=value * 2**11):
         CALLS[name](memory=value * 2**11, n_nodes=16)
 
 
 @pytest.mark.parametrize("value", [2**63, HUGE])
 @pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_budgets_of_estimators(name, value):
-    with pytest.raises(ValueError, match=rf"max_edges of .*\[1, 9007199254740992\], got {value}"):
+    with refuses(parameter="max_edges", value=value):
         CALLS[name](max_edges=value)
 
 
@@ -100,23 +100,21 @@ def test_the_largest_budgets_work():
     assert sparsify(GRID, max_edges=2**53).n_edges == 24
     assert sparsify(GRID, n_nodes=16, memory=2**60).n_edges == 24
     for value in ("9" * 400 + "TB", "2000000000GB", "1048577TiB"):
-        with pytest.raises(
-            ValueError, match=r"^memory must be at most 1152921504606846976 bytes, got"
-        ):
+        with refuses(parameter="memory"):
             sparsify(GRID, n_nodes=16, memory=value)
 
 
 @pytest.mark.parametrize("value", [1e308, 1e101, 5e-324, 1e-101])
 @pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
 def test_gamma(name, value):
-    with pytest.raises(ValueError, match=r"^gamma must lie between 1e-100 and 1e\+100, got"):
+    with refuses(parameter="gamma"):
         CALLS[name](gamma=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, HUGE, -HUGE])
 @pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
 def test_gamma_that_is_no_number(name, value):
-    with pytest.raises(ValueError, match=f"^gamma must be a finite number above 0, got {value}"):
+    with refuses(parameter="gamma", value=value):
         CALLS[name](gamma=value)
 
 
@@ -124,8 +122,7 @@ def test_gamma_that_is_no_number(name, value):
 @pytest.mark.parametrize("value", [1e308, 5e-324, math.nan, math.inf, HUGE])
 @pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_gamma_of_estimators(name, value, parameter):
-    message = rf"^{parameter} of {name} must be .* or a number in \[1e-100, 1e\+100\], got"
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter=parameter, value=value):
         CALLS[name](**{parameter: value})
 
 
@@ -150,14 +147,13 @@ def test_the_largest_and_smallest_gamma_work(value):
     ],
 )
 def test_fractions(name, parameter, value):
-    message = f"^{parameter} must be a number above 0 and below 1, got {value}".replace("+", r"\+")
-    with pytest.raises(ValueError, match=message):
+    with refuses(parameter=parameter, value=value):
         CALLS[name](**{parameter: value})
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1 - 1e-12])
 def test_the_paper_needs_a_moderate_epsilon(epsilon):
-    with pytest.raises(ValueError, match=f"^epsilon = {epsilon} is too close to 0 or 1 for "):
+    with refuses(parameter="epsilon", value=epsilon):
         sparsify(GRID, epsilon=epsilon, scheme="paper")
 
 
@@ -175,16 +171,16 @@ def test_the_paper_needs_a_moderate_epsilon(epsilon):
 )
 def test_counts(name, parameter, most, value):
     for count in (value, most + 1):
-        with pytest.raises(ValueError, match=f"^{parameter} must be at most {most}, got {count}"):
+        with refuses(parameter=parameter, value=count):
             CALLS[name](**{parameter: count})
 
 
 @pytest.mark.parametrize("value", [2**31, 2**63, HUGE])
 def test_nodes(value):
     for call in (CALLS["sparsify"], CALLS["StreamingSparsifier"]):
-        with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+        with refuses(parameter="n_nodes"):
             call(n_nodes=value)
-    with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+    with refuses(parameter="n_nodes"):
         Graph.from_edges([0], [1], n_nodes=value)
 
 
@@ -204,8 +200,8 @@ for call in (
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [
-        "there is not enough memory for n_nodes = 1073741824",
-        "there is not enough memory for a graph of n_nodes = 2147483647 and 1 edges",
+        "there is not enough memory for 1073741824 nodes",
+        "there is not enough memory for a graph of 2147483647 nodes and 1 edges",
     ]
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from refuses import refuses
 
 from ohmlearn.checks.times import (
     check_duration,
@@ -42,7 +43,7 @@ def test_durations(value, seconds):
 
 @pytest.mark.parametrize("value", ["", "7", "7 days", "-7d", 0, -1, math.nan, True, None, [1]])
 def test_durations_that_are_none(value):
-    with pytest.raises(ValueError, match="half_life must be a positive number in the unit of the"):
+    with refuses(parameter="half_life"):
         check_duration("half_life", value)
 
 
@@ -55,9 +56,7 @@ def test_a_duration_as_text_needs_seconds():
         ValueError, match=r"they are Unix microseconds; give .*horizon=7200000000\.0"
     ):
         check_duration_unit("horizon", datetime.timedelta(hours=2), "us")
-    with pytest.raises(
-        ValueError, match=r"horizon = '2h' needs .*if that is seconds, horizon=7200"
-    ):
+    with refuses(parameter="horizon", value="2h"):
         check_duration_unit("horizon", "2h", None)
 
 
@@ -114,7 +113,7 @@ def test_moments():
     assert check_moment("at", datetime.datetime(2026, 3, 31, 2, tzinfo=BERLIN)) == 1774915200.0
     assert check_moment("at", np.datetime64("2026-03-31")) == 1774915200.0
     for bad in ("soon", "2026", True, None, [5], np.array([5]), math.nan, math.inf, "NaT"):
-        with pytest.raises(ValueError, match="at must be"):
+        with refuses(parameter="at"):
             check_moment("at", bad)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT, EdgeFault
 from ohmlearn.checks.times import check_times
+from ohmlearn.errors import InputError, Param, bad_value, text_of
 
 __all__ = [
     "ALLOWED_WEIGHTS",
@@ -118,15 +119,16 @@ def check_nodes_of(n_nodes: int, values: Any, name: str) -> NDArray[np.int64]:
     >>> check_nodes_of(3, [0, 5], "nodes")
     Traceback (most recent call last):
     ...
-    ValueError: node ids must lie in 0, ..., n_nodes - 1 with n_nodes = 3, but nodes[1] = 5
+    ohmlearn.errors.InputError: node ids must lie in 0, ..., n_nodes - 1 with n_nodes = 3, but
+    nodes[1] = 5
     """
     nodes = check_node_ids(values, name).astype(np.int64, copy=False)
     bad = (nodes < 0) | (nodes >= n_nodes)
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(
-            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
-            f"but {name}[{at}] = {nodes[at]}"
+        raise InputError(
+            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
+            f"{Param('n_nodes', n_nodes)}, but {name}[{at}] = {nodes[at]}"
         )
     return nodes
 
@@ -181,9 +183,9 @@ def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
             )
         return max(largest + 1, 0)
     if isinstance(n_nodes, bool | np.bool_) or not hasattr(n_nodes, "__index__"):
-        raise ValueError(f"n_nodes must be an integer, got {n_nodes!r}")
+        raise bad_value("n_nodes", "be an integer", n_nodes)
     if not 0 <= index(n_nodes) <= MAX_NODES:
-        raise ValueError(f"n_nodes must lie between 0 and 2**31 - 1 = {MAX_NODES}, got {n_nodes}")
+        raise bad_value("n_nodes", f"lie between 0 and 2**31 - 1 = {MAX_NODES}", n_nodes)
     return index(n_nodes)
 
 
@@ -194,12 +196,13 @@ def raise_edge_fault(
     at = fault.position
     if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
         name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
-        remedy = "; raise n_nodes, or leave it out to fit the largest id"
+        remedy = f"raise {Param('n_nodes')}, or leave it out to fit the largest id"
         if fault.node < 0 or n_nodes >= 2**30:  # no n_nodes would help
-            remedy = f"; {RENUMBER}"
-        raise ValueError(
-            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
-            f"but {name} = {fault.node}{remedy}"
+            remedy = RENUMBER
+        raise InputError(
+            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
+            f"{Param('n_nodes', n_nodes)}, but {name} = {fault.node}",
+            remedy=remedy,
         )
     if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < smallest:
         raise ValueError(
@@ -346,7 +349,8 @@ def check_batch(batch: Any, number: int) -> tuple[Any, Any, Any, Any]:
     >>> check_batch(([0], [1, 2]), 3)
     Traceback (most recent call last):
     ...
-    ValueError: batch 3: one entry per edge is needed in each array, got len(u) = 1, len(v) = 2
+    ohmlearn.errors.InputError: batch 3: one entry per edge is needed in each array, got len(u) =
+    1, len(v) = 2
     """
     a, b, c, d = split_batch(batch, f"batch {number}")
     try:
@@ -355,7 +359,7 @@ def check_batch(batch: Any, number: int) -> tuple[Any, Any, Any, Any]:
         t = None if d is None else check_times(d)
         check_same_length(u=u, v=v, w=w, t=t)
     except ValueError as error:
-        raise ValueError(f"batch {number}: {error}") from error
+        raise InputError(f"batch {number}: {text_of(error)}") from error
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     return u, v, w, t

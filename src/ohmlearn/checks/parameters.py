@@ -18,6 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ohmlearn.errors import InputError, InPython, Param, bad_value
+
 __all__ = [
     "ARRAY",
     "CALLABLE",
@@ -156,14 +158,17 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
     >>> check_parameters("Model", {"gamma": (Options(("auto",)), Interval(Real, 0))}, {"gamma": -1})
     Traceback (most recent call last):
     ...
-    ValueError: gamma of Model must be 'auto' or a number >= 0, got -1
+    ohmlearn.errors.InputError: gamma of Model must be 'auto' or a number >= 0, got -1
     """
     for name, kinds in constraints.items():
         if name in values and not any(_allows(kind, values[name]) for kind in kinds):
             expected = " or ".join(
                 f"a {kind.__name__}" if isinstance(kind, type) else str(kind) for kind in kinds
             )
-            raise ValueError(f"{name} of {owner} must be {expected}, got {values[name]!r}")
+            raise InputError(
+                f"{Param(name)}{InPython(f' of {owner}')} must be {expected}, got {values[name]!r}",
+                value=values[name],
+            )
 
 
 def _allows(kind: Any, value: Any) -> bool:
@@ -213,7 +218,7 @@ def check_option(name: str, value: Any, options: Collection[str]) -> str:
     """Return `value` if it is one of the options."""
     if value not in options:
         known = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        raise bad_value(name, f"be one of {known}", value)
     return str(value)
 
 
@@ -228,13 +233,12 @@ def check_n_jobs(n_jobs: int | None) -> int:
     (1, 3)
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
-        raise ValueError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+        raise bad_value("n_jobs", "be an integer or None", n_jobs)
     if n_jobs is not None and int(n_jobs) > MAX_THREADS:
-        raise ValueError(
-            f"n_jobs must be at most {MAX_THREADS} threads, got {n_jobs}; -1 is all cores"
-        )
+        raise bad_value("n_jobs", f"be at most {MAX_THREADS} threads", n_jobs, "-1 is all cores")
     if n_jobs == 0:
-        raise ValueError("n_jobs = 0 has no meaning; use 1 for one thread, -1 for all cores")
+        remedy = "use 1 for one thread, -1 for all cores"
+        raise InputError(f"{Param('n_jobs', 0)} has no meaning", remedy=remedy)
     if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):
         return 1 if n_jobs is None else int(n_jobs)
     from joblib import effective_n_jobs  # late: it would slow down the start of the command line
@@ -263,12 +267,11 @@ def check_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, end, dtype=np.uint64))
     if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise ValueError(
-            "random_state must be None, an integer, a numpy Generator or a RandomState, "
-            f"got {random_state!r}"
+        raise bad_value(
+            "random_state", "be None, an integer, a numpy Generator or a RandomState", random_state
         )
     if not 0 <= int(random_state) < end:
-        raise ValueError(f"random_state must lie between 0 and 2**64 - 1, got {random_state}")
+        raise bad_value("random_state", "lie between 0 and 2**64 - 1", random_state)
     return int(random_state)
 
 
@@ -277,14 +280,14 @@ def check_max_iter(max_iter: Any, default: int) -> int:
     if max_iter is None:
         return default
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
-        raise ValueError(f"max_iter must be None or an integer >= 0, got {max_iter!r}")
+        raise bad_value("max_iter", "be None or an integer >= 0", max_iter)
     return min(int(max_iter), 2**31 - 1)
 
 
 def check_fraction(name: str, value: Any) -> float:
     """Return a number between 0 and 1, both excluded."""
     if not 0 < _as_float(value) < 1:
-        raise ValueError(f"{name} must be a number above 0 and below 1, got {value!r}")
+        raise bad_value(name, "be a number above 0 and below 1", value)
     return float(value)
 
 
@@ -296,12 +299,13 @@ def check_count(name: str, value: Any, most: int = 2**63 - 1) -> int:
     >>> check_count("max_edges", 2**63)
     Traceback (most recent call last):
     ...
-    ValueError: max_edges must be at most 9223372036854775807, got 9223372036854775808
+    ohmlearn.errors.InputError: max_edges must be at most 9223372036854775807, got
+    9223372036854775808
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        raise bad_value(name, "be an integer >= 1", value)
     if int(value) > most:
-        raise ValueError(f"{name} must be at most {most}, got {value}")
+        raise bad_value(name, f"be at most {most}", value)
     return int(value)
 
 
@@ -313,13 +317,13 @@ def check_positive(name: str, value: Any) -> float:
     >>> check_positive("gamma", 1e308)
     Traceback (most recent call last):
     ...
-    ValueError: gamma must lie between 1e-100 and 1e+100, got 1e+308
+    ohmlearn.errors.InputError: gamma must lie between 1e-100 and 1e+100, got 1e+308
     """
     number = _as_float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+        raise bad_value(name, "be a finite number above 0", value)
     if not SMALLEST <= number <= LARGEST:
-        raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {value!r}")
+        raise bad_value(name, f"lie between {SMALLEST:g} and {LARGEST:g}", value)
     return number
 
 
@@ -333,9 +337,9 @@ def check_at_least(name: str, value: Any, least: float) -> float:
     """
     number = _as_float(value)
     if not least <= number < math.inf:
-        raise ValueError(f"{name} must be a finite number, at least {least:g}, got {value!r}")
+        raise bad_value(name, f"be a finite number, at least {least:g}", value)
     if number > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST:g}, got {value!r}")
+        raise bad_value(name, f"be at most {LARGEST:g}", value)
     return number
 
 
@@ -356,11 +360,9 @@ def check_memory(name: str, value: Any) -> int:
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
         size = int(value)
     if size is None:
-        raise ValueError(
-            f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}'
-        )
+        raise bad_value(name, 'be a number of bytes or like "500MB" or "2GiB"', value)
     if size > MAX_BYTES:
-        raise ValueError(f"{name} must be at most {MAX_BYTES} bytes, got {value!r}")
+        raise bad_value(name, f"be at most {MAX_BYTES} bytes", value)
     return int(size)
 
 

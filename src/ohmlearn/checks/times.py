@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.errors import InputError, Param, Setting, bad_value
 
 __all__ = [
     "DURATION_KIND",
@@ -57,8 +58,8 @@ def check_duration(name: str, value: Any) -> float:
     >>> check_duration("half_life", "a week")
     Traceback (most recent call last):
     ...
-    ValueError: half_life must be a positive number in the unit of the times, or a duration such as
-    '7d', '12h', '30min', '45s', got 'a week'
+    ohmlearn.errors.InputError: half_life must be a positive number in the unit of the times, or a
+    duration such as '7d', '12h', '30min', '45s', got 'a week'
     """
     found = math.nan
     if isinstance(value, str):
@@ -70,10 +71,8 @@ def check_duration(name: str, value: Any) -> float:
     elif isinstance(value, Real) and not isinstance(value, bool):
         found = float(value)
     if not found > 0.0:
-        raise ValueError(
-            f"{name} must be a positive number in the unit of the times, or a duration such as "
-            f"'7d', '12h', '30min', '45s', got {value!r}"
-        )
+        must = "be a positive number in the unit of the times, or a duration such as"
+        raise bad_value(name, f"{must} '7d', '12h', '30min', '45s'", value)
     return found
 
 
@@ -89,20 +88,21 @@ def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
     >>> check_duration_unit("half_life", "7d", "ms")
     Traceback (most recent call last):
     ...
-    ValueError: half_life = '7d' needs times in seconds, but they are Unix milliseconds; give a
-    number in that unit, half_life=604800000.0
+    ohmlearn.errors.InputError: half_life = '7d' needs times in seconds, but they are Unix
+    milliseconds; give a number in that unit, half_life=604800000.0
     """
     found = check_duration(name, value)
     if isinstance(value, Real) or unit in ("s", "date"):
         return found
     if unit is None:
-        raise ValueError(
-            f"{name} = {value!r} needs times in seconds, but they are numbers whose unit is not "
-            f"known; give {name} as a number in their unit; if that is seconds, {name}={found!r}"
+        raise InputError(
+            f"{Param(name, value)} needs times in seconds, but they are numbers whose unit is not "
+            f"known; give {Param(name)} as a number in their unit; if that is seconds, "
+            f"{Setting(name, found)}"
         )
-    raise ValueError(
-        f"{name} = {value!r} needs times in seconds, but they are Unix {UNIT_NAMES[unit]}; give a "
-        f"number in that unit, {name}={found * UNIX_UNITS[unit]!r}"
+    raise InputError(
+        f"{Param(name, value)} needs times in seconds, but they are Unix {UNIT_NAMES[unit]}; give "
+        f"a number in that unit, {Setting(name, found * UNIX_UNITS[unit])}"
     )
 
 
@@ -115,19 +115,20 @@ def check_moment_unit(name: str, value: Any, unit: str) -> None:
     >>> check_moment_unit("since", 2026, "date")
     Traceback (most recent call last):
     ...
-    ValueError: since = 2026 is a number, but the times are dates; give a date such as '2026-03-31'
+    ohmlearn.errors.InputError: since = 2026 is a number, but the times are dates; give a date such
+    as '2026-03-31'
     """
     is_number = isinstance(value, Real)
     if value is None or unit == "s" or is_number != (unit == "date"):
         return
     if is_number:
-        raise ValueError(
-            f"{name} = {value:g} is a number, but the times are dates; give a date such as "
+        raise InputError(
+            f"{Param(name, value)} is a number, but the times are dates; give a date such as "
             f"'2026-03-31'"
         )
-    raise ValueError(
-        f"{name} = {value} is a date, but the times are Unix {UNIT_NAMES[unit]}; give a number in "
-        f"that unit"
+    raise InputError(
+        f"{Param(name, value)} is a date, but the times are Unix {UNIT_NAMES[unit]}; give a number "
+        f"in that unit"
     )
 
 
@@ -290,15 +291,13 @@ def check_moment(name: str, value: Any) -> float:
     (86400.0, 7.0)
     """
     if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one time, a number or a date, got {value!r}")
+        raise bad_value(name, "be one time, a number or a date", value)
     found = _from_object(value)[0]
     if math.isnan(found) or (isinstance(value, str) and not _is_date_text(value)):
-        raise ValueError(
-            f"{name} must be a time, such as 12.5, or a date, such as '2026-03-31' or "
-            f"'2026-03-31T12:30:00Z', got {value!r}"
-        )
+        dates = "'2026-03-31' or '2026-03-31T12:30:00Z'"
+        raise bad_value(name, f"be a time, such as 12.5, or a date, such as {dates}", value)
     if not abs(found) <= LARGEST_TIME:
-        raise ValueError(f"{name} must be finite, got {value!r}")
+        raise bad_value(name, "be finite", value)
     return found
 
 

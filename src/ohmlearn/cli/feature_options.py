@@ -10,6 +10,7 @@ from ohmlearn.cli.edge_options import as_column, check_ids, open_edges, watch_ed
 from ohmlearn.cli.forgetting_options import Forgetting
 from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
+from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
     from ohmlearn.features import GraphFeatureClassifier, NodeFeatures
@@ -31,7 +32,6 @@ MOST_CELLS = 1 << 29  # of a matrix that is made dense
 MANY_LABELS = 5_000
 LEAST_LEAF = 5  # labels in a leaf of a tree
 MOST_GAMMA = 1e9
-NO_COLUMN = "no column is called node"  # what read_features says then
 # Options that do not go together with --features, and why.
 REFUSED = {
     "state": "the model in a state is one of edges and labels",
@@ -120,6 +120,7 @@ def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFea
     """
     from ohmlearn._phases import phase
     from ohmlearn.features import read_features
+    from ohmlearn.features.feature_columns import NoNodeColumn
     from ohmlearn.features.node_features import drop_label_column
     from ohmlearn.reading import SourceError
 
@@ -131,13 +132,13 @@ def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFea
         with phase(f"reading {path}"):
             try:
                 features: NodeFeatures = read_features(path, node_col=node_col, columns=columns)
-            except SourceError as error:
-                said = str(error)  # lists the columns
-                if node_col is not None or NO_COLUMN not in said or repr(heading) not in said:
+            except NoNodeColumn as error:
+                if heading not in error.columns:
                     raise
                 features = read_features(path, node_col=heading, columns=columns)
     except SourceError as error:  # the option node_col is about labels
-        raise SourceError(str(error).replace("node_col", "--feature-node-col")) from error
+        said = error.message.replace(f"{Param('node_col')}", f"{Param('feature_node_col')}")
+        raise SourceError(said, remedy=error.remedy, place=error.place) from error
     features = drop_label_column(features, labels.label_heading)
     if not (options["quiet"] or options["as_json"]):
         tell(*describe_features(features))

@@ -57,7 +57,7 @@ class Forgetting:
             raise click.UsageError(f"{names} are different ways to forget; give only one of them")
         self.needs_times = bool(given)
         half_life, last = (as_moment(options.get(name)) for name in ("half_life", "last"))
-        for name, value in (("--half-life", half_life), ("--last", last)):
+        for name, value in (("half_life", half_life), ("horizon", last)):
             if value is not None:
                 check_duration(name, value)
         since = as_moment(options.get("since"))

@@ -3,8 +3,9 @@
 import json
 import shlex
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -12,7 +13,8 @@ from click.core import ParameterSource
 
 from ohmlearn import __version__
 from ohmlearn.cli.messages import tell, visible
-from ohmlearn.cli.option_words import in_options
+from ohmlearn.cli.option_style import option_style
+from ohmlearn.errors import OhmError, OhmWarning
 
 __all__ = ["main", "repeat_command", "was_given"]
 
@@ -36,7 +38,7 @@ class OneLineErrors(click.Group):
         try:
             with warnings.catch_warnings(), _visible_errors():
                 warnings.simplefilter("always", UserWarning)  # those meant for users
-                warnings.showwarning = _Warnings()
+                warnings.showwarning = _Warnings(partial(self._command, ctx))
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -48,8 +50,10 @@ class OneLineErrors(click.Group):
                 raise
             bad_input = isinstance(error, ValueError | FileNotFoundError | PermissionError)
             failure = BadInput if bad_input else click.ClickException
-            command = self.get_command(ctx, str(ctx.invoked_subcommand))
-            raise failure(visible(in_options(_one_line(error), command))) from error
+            raise failure(visible(_one_line(error, self._command(ctx)))) from error
+
+    def _command(self, ctx: click.Context) -> click.Command | None:
+        return self.get_command(ctx, str(ctx.invoked_subcommand))
 
 
 @contextmanager
@@ -65,13 +69,14 @@ def _visible_errors() -> Iterator[None]:
 class _Warnings:
     """Prints each warning once, in one line; none with --quiet, an object with --json."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Callable[[], click.Command | None]) -> None:
+        self._command = command
         self._told: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
         context = click.get_current_context(silent=True)  # there is none in other threads
-        options, command = (context.params, context.command) if context else ({}, None)
-        text = in_options(_one_line(message), command)
+        options = context.params if context else {}
+        text = _one_line(message, self._command())
         if text in self._told or options.get("quiet"):
             return
         self._told.add(text)
@@ -81,9 +86,14 @@ class _Warnings:
             tell(f"Warning: {text}")
 
 
-def _one_line(error: Exception | str) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, str | OSError | ImportError | ValueError | Warning) and text:
+def _one_line(error: Exception | str, command: click.Command | None) -> str:
+    if isinstance(error, OhmError | OhmWarning):
+        text = error.render(option_style(command))
+    else:
+        text = str(error)
+    text = " ".join(text.split())
+    known = str | OSError | ImportError | ValueError | OhmError | Warning
+    if isinstance(error, known) and text:
         return text
     # Not something the user did: name its type and say how to see more.
     return f"{type(error).__name__}: {text} (--debug shows where)"

@@ -10,6 +10,7 @@ import click
 from ohmlearn.cli.class_prior_option import check_shares, read_shares
 from ohmlearn.cli.edge_options import as_column, fraction
 from ohmlearn.cli.messages import tell
+from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.label_job import Labelling
@@ -144,7 +145,8 @@ def _refuse_heading(labels: "FileLabels") -> None:
         refuse_source(
             labels.path,
             f"{row!r} seems to be a heading, but no column has a usual name; name them with "
-            f"node_col and label_col; if it is a label, move it to another row",
+            f"{Param('node_col')} and {Param('label_col')}; if it is a label, move it to another "
+            f"row",
             "row 1",
         )
 

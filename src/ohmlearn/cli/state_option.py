@@ -16,6 +16,7 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model_options import as_list, make_parameters, model_choices
 from ohmlearn.cli.state_sources import EdgeDigest, describe_file
 from ohmlearn.edges import Batch, Edges
+from ohmlearn.errors import InputError, Setting
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
@@ -86,9 +87,9 @@ class State:
             p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
             found = Labelling(p, KeptGraph.start(p, sparsifier=kept))
         if found.kept.sparsifier is None:
-            raise ValueError(
-                f"{self.path} holds a model that keeps all edges (epsilon=None), which only "
-                f"Python can continue"
+            raise InputError(
+                f"{self.path} holds a model that keeps all edges ({Setting('epsilon', None)}), "
+                f"which only Python can continue"
             )
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ohmlearn.reading.source_errors import SourceError
+from ohmlearn.errors import OhmError, Param, Place, SourceError, text_of
 
 __all__ = ["PartitionError", "WorkerError", "in_partition"]
 
@@ -16,7 +16,7 @@ class PartitionError(SourceError):
     __module__ = "ohmlearn.cluster"  # where users import it from
 
 
-class WorkerError(OSError):
+class WorkerError(OhmError, OSError):
     """Workers died at a partition again and again, or the cluster is gone."""
 
     __module__ = "ohmlearn.cluster"
@@ -41,9 +41,10 @@ def in_partition(name: str) -> Iterator[None]:
     except PartitionError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split()) or type(error).__name__
+        said = text_of(error)
         if isinstance(error, MemoryError):
-            said = f"out of memory ({said}); give partition_edges or max_edges a smaller value"
+            remedy = f"give {Param('partition_edges')} or {Param('max_edges')} a smaller value"
+            said = f"out of memory ({said}); {remedy}"
         elif not isinstance(error, ValueError | TypeError | OSError | ImportError):
             said = f"{type(error).__name__}: {said}"
-        raise PartitionError(f"{name}: {said}") from error
+        raise PartitionError(said, place=Place(name)) from error

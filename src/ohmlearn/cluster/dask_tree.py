@@ -23,6 +23,7 @@ from ohmlearn.cluster.merge_tree import merge_levels
 from ohmlearn.cluster.partition_work import Work
 from ohmlearn.cluster.partitioned_edges import Progress
 from ohmlearn.cluster.partitions import Partition
+from ohmlearn.errors import Param
 
 __all__ = ["find_client", "hold", "run_tree"]
 
@@ -240,8 +241,8 @@ def _explain(
             killed = [names.get(error.task, name)]
         return WorkerError(
             f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died while running it, "
-            f"probably out of memory; increase their memory, reduce partition_edges, increase "
-            f"epsilon, or set max_edges"
+            f"probably out of memory; increase their memory, reduce {Param('partition_edges')}, "
+            f"increase {Param('epsilon')}, or set {Param('max_edges')}"
         )
     try:
         with in_partition(name):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ohmlearn._arrays_file import check_arrays, pack_arrays, unpack_arrays
 from ohmlearn.cluster.cluster_errors import PartitionError, in_partition
 from ohmlearn.cluster.partitions import open_partition
+from ohmlearn.errors import Place, Setting, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, Strings
 from ohmlearn.nodes.node_types import kinds_in
@@ -205,9 +206,10 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
                 nodes.add_kinds(kinds)
             numbers.append(nodes.add(ids))
         except TypeError as error:
-            raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
+            said = f"{text_of(error)}, or use {Setting('id_type', 'string')}"
+            raise PartitionError(said, place=Place(part.name)) from None
         except ValueError as error:
-            raise PartitionError(f"{part.name}: {error}") from None
+            raise PartitionError(text_of(error), place=Place(part.name)) from None
         unit = _join_units(unit, part)
     merged, *others = (
         _restore_part(part, new, len(nodes), parameters, seed)
@@ -271,7 +273,7 @@ def _join_units(unit: str | None, part: Partial) -> str | None:
     if part.time_unit == "unknown" or unit == "unknown":
         return part.time_unit if unit == "unknown" else unit
     if problem := find_conflict(part.time_unit, unit):
-        raise PartitionError(f"{part.name}: {problem}")
+        raise PartitionError(problem, place=Place(part.name))
     return unit
 
 

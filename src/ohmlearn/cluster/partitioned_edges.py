@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ohmlearn.cluster.partition_work import Multiplying, Sparsifying, Work
 from ohmlearn.cluster.partitions import FilePiece, Partition, make_options, open_partition
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.passes import Passes, PassTotals
+from ohmlearn.errors import InputError, Param, Setting, bad_value
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
@@ -60,7 +62,7 @@ class PartitionedEdges(Edges, Shown):
     ) -> None:
         self.split_every = check_count("split_every", split_every)
         if self.split_every < 2:
-            raise ValueError(f"split_every must be at least 2, got {split_every}")
+            raise bad_value("split_every", "be at least 2", split_every)
         self.options = make_options(options)
         self.partitions, self.columns = find(self.options)
         first = self._first_files()
@@ -170,7 +172,8 @@ class PartitionedEdges(Edges, Shown):
         """Sparsify the edges where they are; merge the result if there are other edges."""
         options = sparsifier.options
         if options.scheme != "resample":
-            raise ValueError(f'edges on a cluster need scheme="resample", got {options.scheme!r}')
+            wanted = Setting("scheme", "resample")
+            raise InputError(f"edges on a cluster need {wanted}, got {options.scheme!r}")
         found = self.sparsify(
             epsilon=options.epsilon,
             max_edges=options.budget or None,
@@ -183,14 +186,17 @@ class PartitionedEdges(Edges, Shown):
 
     def to_graph(self, n_nodes: int | None = None) -> Graph:
         """Refuse: the edges may not fit in memory."""
-        raise ValueError(
-            "epsilon = None keeps every edge in this process, but these edges are on a cluster; "
-            "give an epsilon between 0 and 1"
+        raise InputError(
+            f"{Param('epsilon', None)} keeps every edge in this process, but these edges are on a "
+            f"cluster; give {Param('epsilon')} between 0 and 1"
         )
 
     def since(self, time: float) -> Edges:
         """Refuse: edges are chosen by their times in the sparsifier only."""
-        raise ValueError("since needs a horizon for edges on a cluster; give horizon=math.inf")
+        raise InputError(
+            f"{Param('since')} needs {Param('horizon')} for edges on a cluster; give "
+            f"{Setting('horizon', math.inf)}"
+        )
 
     def open_passes(
         self,
@@ -201,7 +207,7 @@ class PartitionedEdges(Edges, Shown):
     ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
         if len(self.nodes) == 0:
-            raise ValueError(
+            raise InputError(
                 f"{reader} needs the ids of the nodes, which are not known yet; call the method "
                 f"sparsify of these edges first"
             )

@@ -19,6 +19,7 @@ from ohmlearn.cluster.merge_tree import level_sizes
 from ohmlearn.cluster.partition_work import Work
 from ohmlearn.cluster.partitioned_edges import Progress
 from ohmlearn.cluster.spark_rows import ROW, Tree, join_rows, merge_rows, read_rows
+from ohmlearn.errors import Param
 
 __all__ = ["Plain", "explained", "hold", "map_in_arrow", "run_job"]
 
@@ -151,7 +152,10 @@ def explained(stage: str) -> Iterator[None]:
 
 
 def _explain(text: str, stage: str) -> Exception | None:
-    """Return what an error of Spark means; None if that is not known."""
+    """Return what an error of Spark means; None if that is not known.
+
+    Spark hands over an error of an executor as the text of its traceback, and nothing else.
+    """
     if found := re.search(r"\bPartitionError: (.*)", text):
         return PartitionError(found[1].strip())
     if re.search(r"No module named '?ohmlearn", text):
@@ -161,15 +165,15 @@ def _explain(text: str, stage: str) -> Exception | None:
         )
     if "spark.driver.maxResultSize" in text:
         return WorkerError(
-            "the result is larger than spark.driver.maxResultSize; set that to a larger value, "
-            "increase epsilon, or set max_edges"
+            f"the result is larger than spark.driver.maxResultSize; set that to a larger value, "
+            f"increase {Param('epsilon')}, or set {Param('max_edges')}"
         )
     if re.search(DEATHS, text):
         task = re.search(r"Task (\d+) in stage [\d.]+ failed (\d+) times", text)
         which = f"task {task[1]} died {task[2]} times" if task else "a task died repeatedly"
         return WorkerError(
             f"{stage}: {which}, probably out of memory; increase spark.executor.memoryOverhead, "
-            f"use more partitions, increase epsilon, or set max_edges"
+            f"use more partitions, increase {Param('epsilon')}, or set {Param('max_edges')}"
         )
     return None
 

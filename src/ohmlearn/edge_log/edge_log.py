@@ -43,6 +43,7 @@ from ohmlearn.edge_log.records import EdgeColumns
 from ohmlearn.edge_log.row_search import Pairs, RowsFound, find_edges, find_nodes
 from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
+from ohmlearn.errors import InputError, InPython, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
@@ -132,8 +133,8 @@ class EdgeLog(Shown, Shared):
         known = self._store.manifest.sparsifier
         for name, value in given.items():
             if known.get(name) != value:
-                raise ValueError(
-                    f"{self.folder} was made with {name} = {known.get(name)!r}, got {value!r}; "
+                raise InputError(
+                    f"{self.folder} was made with {Param(name, known.get(name))}, got {value!r}; "
                     f"leave it out, or make another log"
                 )
         self._in_step: SparsifierInStep | None = None
@@ -408,7 +409,7 @@ class EdgeLog(Shown, Shared):
         times = None if t is None else check_times(t)
         check_same_length(u=a, v=b, w=weights, t=times)
         if times is not None and self._store.has_times is False:
-            raise ValueError(f"the edges in {self.folder} have no times; leave out t")
+            raise InputError(f"the edges in {self.folder} have no times; leave out {Param('t')}")
         pairs = Pairs(a, b, weights, times)
         found = find_edges(self._store.live(), pairs.match)
         return self._remove(found, pairs.is_found, "edges between pairs", missing, sync)
@@ -453,11 +454,11 @@ class EdgeLog(Shown, Shared):
         if len(absent) > 0 and missing != "ignore":
             message = (
                 f"{len(absent)} of {len(is_found)} {what} match no live edge of {self.folder}, "
-                f"the first is at position {absent[0]}"
+                f"the first is {InPython(f'at position {absent[0]}', f'number {absent[0] + 1}')}"
             )
             if missing == "raise":
                 raise LogError(f"{message}; nothing was removed")
-            warn(message)
+            warn(message, OhmWarning)
         if rows:
             with self._operation(sync) as store:
                 store.add_removal(rows)

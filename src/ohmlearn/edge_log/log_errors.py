@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NoReturn
 
-from ohmlearn.reading.source_errors import SourceError
+from ohmlearn.errors import Place, SourceError
 
 __all__ = ["LogError", "refuse_damaged"]
 
@@ -30,7 +30,5 @@ class LogError(SourceError):
 
 def refuse_damaged(path: Path, offset: int, problem: str) -> NoReturn:
     """Raise LogError for a file whose content has changed since it was written."""
-    raise LogError(
-        f"{path}, byte {offset}: {problem}; the file was damaged after it was written, so restore "
-        f"the folder from a copy"
-    )
+    remedy = "the file was damaged after it was written, so restore the folder from a copy"
+    raise LogError(problem, remedy=remedy, place=Place(str(path), part=f"byte {offset}"))

@@ -18,6 +18,7 @@ from ohmlearn.checks.edge_arrays import (
 )
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.protocol import Batch, Edges, one_pass
+from ohmlearn.errors import InputError
 from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes.node_identity import join_tables
@@ -131,7 +132,7 @@ class Passes(ABC):
         elif self._first[0] != found.n_edges or not math.isclose(
             self._first[1], found.weight, rel_tol=1e-9
         ):
-            raise ValueError(
+            raise InputError(
                 f"{self._reader} needs the same edges in every pass, but pass 1 had "
                 f"{self._first[0]} edges of total weight {self._first[1]:g} and pass "
                 f"{self.passes + 1} had {found.n_edges} of {found.weight:g}; pass an iterable "

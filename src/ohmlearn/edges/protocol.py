@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.errors import InputError, Setting
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 
@@ -60,9 +61,9 @@ class Batch(NamedTuple):
     def need_times(self, number: int = 0) -> NDArray[np.float64]:
         """Return the times; refuse a batch, of which `number` is the place, that has none."""
         if self.t is None:
-            raise ValueError(
+            raise InputError(
                 f"batch {number}: these edges have no times; give batches (u, v, w, t), where w "
-                f"may be None, or read_edges(..., time=...) with the column of times"
+                f"may be None, or {Setting('time', ...)} of read_edges with the column of times"
             )
         return self.t
 
@@ -197,7 +198,7 @@ class Edges(ABC):
     def again(self, reader: str) -> Self:
         """Return the edges, or refuse those that can be read only once."""
         if not self.rereadable:
-            raise ValueError(
+            raise InputError(
                 f"{reader} reads the edges several times, but {self.name} can be read only once; "
                 f"write the edges to a file first, or give a Graph, arrays (u, v, w), or a list of "
                 f"batches"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn._phases import phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.errors import OhmWarning, Param
 from ohmlearn.estimators.calibration import (
     DEFAULT,
     AccuracyEstimate,
@@ -348,8 +349,9 @@ class Evidence:
         n_labels = int(np.count_nonzero(self.left_out.connected))
         if alpha * (n_labels + 1) < 1.0:
             warn(
-                f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "
-                f"that are connected to others; with {n_labels} all sets hold all classes"
+                f"sets with {Param('alpha', alpha)} need at least {np.ceil(1.0 / alpha) - 1.0:g} "
+                f"labels that are connected to others; with {n_labels} all sets hold all classes",
+                OhmWarning,
             )
         labels = self.left_out.labels
         given = np.einsum("ij,ij->i", self.given.values[labels], self.left_out_probabilities)

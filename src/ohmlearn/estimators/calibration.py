@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.errors import InputError, Param, bad_value
+
 __all__ = [
     "AccuracyEstimate",
     "Calibration",
@@ -283,16 +285,15 @@ def check_shares(given: Any, classes: NDArray[Any]) -> Floats:
             if missing and unknown:
                 some = " and ".join(map(repr, unknown[:2]))
                 what += f", and {some} {'is no class' if len(unknown) == 1 else 'are no classes'}"
-            raise ValueError(f"class_prior {what}; the labels have the classes {names}")
+            raise InputError(f"{Param('class_prior')} {what}; the labels have the classes {names}")
         given = [given[name] for name in names]
     try:
         shares = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         shares = np.empty(0)
     if shares.shape != (len(names),) or not np.all((shares > 0) & np.isfinite(shares)):
-        raise ValueError(
-            f"class_prior must have one positive entry for each of the classes {names}, got "
-            f"{given!r}"
+        raise bad_value(
+            "class_prior", f"have one positive entry for each of the classes {names}", given
         )
     shares = shares / shares.max()  # so that the sum does not overflow
     normalised: Floats = shares / shares.sum()

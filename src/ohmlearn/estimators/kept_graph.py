@@ -15,6 +15,7 @@ from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed
 from ohmlearn.edges.in_memory import IterableEdges
 from ohmlearn.edges.protocol import Edges, one_pass
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.graph.time_view import TimeView
@@ -207,9 +208,10 @@ class AllEdges:
     def add(self, edges: Edges) -> None:
         """Take in edges; with times, drop those that are forgotten."""
         if edges.is_sample:
-            raise ValueError(
-                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
-                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            raise InputError(
+                f"{Param('epsilon', None)} keeps every edge, but a sparsifier may have dropped "
+                f"some; give {Param('epsilon')} between 0 and 1, or the edges of "
+                f"sparsifier.snapshot()"
             )
         join_tables(self.nodes, edges.nodes)  # refuses another numbering
         graph = timed = None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_node_ids
+from ohmlearn.errors import InputError, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
@@ -208,9 +209,9 @@ def find_classes(
     else:
         values = values[known]
     if len(values) == 0:
-        raise ValueError(
-            "y has no label: all entries are -1, None or NaN, or have zero weight, which mean "
-            "unlabelled; at least one class must be given"
+        raise InputError(
+            f"{Param('y')} has no label: all entries are -1, None or NaN, or have zero weight, "
+            f"which mean unlabelled; at least one class must be given"
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
         # Integers are always classes: with few labels per class scikit-learn would mistake them
@@ -237,7 +238,7 @@ def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
     """Return the labels of `find_classes`, if no node has more than one."""
     labels = find_classes(y, n_nodes)
     if labels.soft.any() or len(np.unique(labels.nodes)) < len(labels.nodes):
-        raise ValueError("y must have at most one label for each node here")
+        raise InputError(f"{Param('y')} must have at most one label for each node here")
     return labels
 
 
@@ -259,13 +260,15 @@ def find_values(
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be numbers, None or NaN, got {values.dtype}: {error}") from error
+        raise InputError(
+            f"{Param('y')} must be numbers, None or NaN, got {values.dtype}: {error}"
+        ) from error
     _refuse_infinity(numbers)
     known = ~np.isnan(numbers) & (labels.weights > 0)
     if not known.any():
-        raise ValueError(
-            "y has no value: all entries are None or NaN, or have zero weight, which mean "
-            "unknown; at least one number must be given"
+        raise InputError(
+            f"{Param('y')} has no value: all entries are None or NaN, or have zero weight, which "
+            f"mean unknown; at least one number must be given"
         )
     return _choose(labels, known)._replace(values=numbers[known])
 
@@ -309,9 +312,10 @@ def _split(
         entries = _as_array(y, classes)
         nodes = np.arange(len(entries))
         if n_nodes is not None and len(entries) != n_nodes:
-            raise ValueError(
-                f"y must have one entry for each of the {n_nodes} nodes, got {len(entries)}; mark "
-                f"unlabelled nodes by -1, None or NaN, or pass a dict {{node: label}}"
+            raise InputError(
+                f"{Param('y')} must have one entry for each of the {n_nodes} nodes, got "
+                f"{len(entries)}; mark unlabelled nodes by -1, None or NaN, or pass a dict "
+                f"{{node: label}}"
             )
     if entries.ndim == 2:
         shares = normalise_shares(entries)
@@ -338,9 +342,9 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
         return list(y), entries
     named = next((key for key in y if isinstance(key, str)), None)
     if named is not None:
-        raise ValueError(
-            f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
-            f"edges with read_edges, which knows their ids, or number both with NodeTable"
+        raise InputError(
+            f"{Param('y')} has the node {named!r}, but the nodes of these edges are numbers; read "
+            f"the edges with read_edges, which knows their ids, or number both with NodeTable"
         )
     whole = [int(x) if isinstance(x, float) and x.is_integer() else x for x in y]
     return check_node_ids(whole, "y.keys()").astype(np.int64), entries
@@ -414,8 +418,9 @@ def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
     strange = [name for name in ("-1", "nan") if np.any(values == name)]
     if strange:
         warn(
-            f"y has the class {strange[0]!r}, because an array of strings cannot hold -1 or NaN; "
-            f"mark unlabelled nodes by None in an array of dtype object",
+            f"{Param('y')} has the class {strange[0]!r}, because an array of strings cannot hold "
+            f"-1 or NaN; mark unlabelled nodes by None in an array of dtype object",
+            OhmWarning,
         )
 
 
@@ -424,8 +429,9 @@ def _warn_empty_name(values: NDArray[Any]) -> None:
     n_empty = int(np.count_nonzero(values == "")) if values.dtype.kind in "UT" else 0
     if n_empty > 0:
         warn(
-            f"y has the class '', an empty string ({n_empty:,} labels); mark unlabelled nodes by "
-            f"None",
+            f"{Param('y')} has the class '', an empty string ({n_empty:,} labels); mark "
+            f"unlabelled nodes by None",
+            OhmWarning,
         )
 
 
@@ -515,8 +521,9 @@ def weigh_rows(
     if sample_weight is None:
         return np.ones(len(at))
     if by_node != given_by_node:
-        raise ValueError(
-            f"y is {'given by node' if by_node else 'an array'}, so sample_weight must be "
+        raise InputError(
+            f"{Param('y')} is {'given by node' if by_node else 'an array'}, so "
+            f"{Param('sample_weight')} must be "
             f"{BY_NODE if by_node else 'an array with one weight per node'}, got "
             f"{type(sample_weight).__name__}"
         )
@@ -524,9 +531,9 @@ def weigh_rows(
         return _weigh_by_node(as_dict(sample_weight), nodes, at, soft)
     weights = _as_weights(sample_weight, "sample_weight")
     if weights.shape != (len(nodes),):
-        raise ValueError(
-            f"sample_weight must have one entry for each of the {len(nodes)} entries of y, got "
-            f"shape {weights.shape}"
+        raise InputError(
+            f"{Param('sample_weight')} must have one entry for each of the {len(nodes)} entries "
+            f"of y, got shape {weights.shape}"
         )
     return weights[at]
 
@@ -536,8 +543,9 @@ def _weigh_by_node(
 ) -> Floats:
     names = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
     if given and given.keys().isdisjoint(names):
-        raise ValueError(
-            f"sample_weight has no node of y; it has {next(iter(given))!r}, and y has {names[:1]}"
+        raise InputError(
+            f"{Param('sample_weight')} has no node of y; it has {next(iter(given))!r}, and y has "
+            f"{names[:1]}"
         )
     own = [given.get(name, 1.0) for name in names]
     lists = [number for number, weight in enumerate(own) if has_several(weight)]
@@ -688,9 +696,9 @@ def _refuse_path_or_pairs(y: Any, by_index: bool) -> None:
     the first numbers are not all different.
     """
     if isinstance(y, str | os.PathLike):
-        raise ValueError(
-            f"y must be labels, got the path {os.fspath(y)!r}; read the file first, for example "
-            f'with pandas.read_csv(path).set_index("node")["label"]'
+        raise InputError(
+            f"{Param('y')} must be labels, got the path {os.fspath(y)!r}; read the file first, "
+            f'for example with pandas.read_csv(path).set_index("node")["label"]'
         )
     if not isinstance(y, list | tuple) or not y:
         return
@@ -702,8 +710,9 @@ def _refuse_path_or_pairs(y: Any, by_index: bool) -> None:
     )
     nodes = {pair[0] for pair in y} if numbered else set()
     if named or (len(nodes) == len(y) and max(nodes) > 1):
-        raise ValueError(
-            f"y has pairs, such as {y[0]!r}; if these are nodes and their labels, give dict(y)"
+        raise InputError(
+            f"{Param('y')} has pairs, such as {y[0]!r}; if these are nodes and their labels, give "
+            f"dict(y)"
         )
 
 

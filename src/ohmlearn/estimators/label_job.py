@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
 from ohmlearn.edges import Edges
+from ohmlearn.errors import Param, Setting
 from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import is_mapping, refuse_unknown
@@ -86,7 +87,7 @@ def label(
         refuse_unknown(rows, edges.nodes)
     refines = p.passes > 1 and not edges.is_sample
     if refines and p.epsilon is not None:
-        edges.again("an estimator with passes > 1 (passes=1 does not)")
+        edges.again(f"an estimator with {Param('passes')} > 1 ({Setting('passes', 1)} does not)")
 
     kept = None if sparsifier is not None else KeptGraph.of_log(edges, p, n_nodes, at, since)
     edges.prepare(p.verbose)

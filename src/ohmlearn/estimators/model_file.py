@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from ohmlearn._arrays_file import read_arrays, write_arrays
 from ohmlearn.checks.parameters import LARGEST, SMALLEST, Constraints, check_n_jobs
 from ohmlearn.checks.times import check_moment
+from ohmlearn.errors import InputError, Param, Setting, text_of
 from ohmlearn.estimators.calibration import check_shares
 from ohmlearn.estimators.kept_graph import FAR, ISOLATED, AllEdges, KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
@@ -128,9 +129,9 @@ def load_labelling(
     try:
         return _from_state(name, kind, narrower, arrays)
     except WRONG as error:
-        raise ValueError(
-            f"{path} holds no {name} that can continue: {error}; restore it from a copy, or fit "
-            f"the model again"
+        raise InputError(
+            f"{path} holds no {name} that can continue: {text_of(error)}; restore it from a copy, "
+            f"or fit the model again"
         ) from error
 
 
@@ -240,14 +241,15 @@ def _encode(name: str, value: Any) -> Any:
         return {"items": [[_encode(name, key), _encode(name, one)] for key, one in value.items()]}
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return [_encode(name, one) for one in value]
-    raise ValueError(
-        f"{name} = {value!r} cannot be saved, because only numbers, texts, lists and dicts of them "
-        f"can; "
-        + (
-            'compute the weights yourself, and use affinity="precomputed" or fit_edges'
-            if name == "affinity"
-            else "use one of these"
+    remedy = "use one of these"
+    if name == "affinity":
+        remedy = (
+            f"compute the weights yourself, and use {Setting(name, 'precomputed')} or fit_edges"
         )
+    raise InputError(
+        f"{Param(name, value)} cannot be saved, because only numbers, texts, lists and dicts of "
+        f"them can",
+        remedy=remedy,
     )
 
 

@@ -30,6 +30,7 @@ from ohmlearn.checks.parameters import (
 )
 from ohmlearn.checks.times import DURATION_KIND
 from ohmlearn.edges import Edges
+from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer, NumberAnswer
 from ohmlearn.estimators.calibration import check_shares
 from ohmlearn.estimators.kept_graph import FAR, KeptGraph
@@ -134,7 +135,7 @@ class HFSParameters:
         >>> HFSParameters.check("HFSClassifier", {"passes": 0})
         Traceback (most recent call last):
         ...
-        ValueError: passes of HFSClassifier must be an integer >= 1, got 0
+        ohmlearn.errors.InputError: passes of HFSClassifier must be an integer >= 1, got 0
         """
         check_parameters(owner, {**cls.CONSTRAINTS, **narrower}, values)
         return cls(**values)
@@ -244,10 +245,10 @@ class Problem(ABC):
         """Return the problem of labels with one row for each node."""
         graph, last = kept.graph, int(labels.nodes.max())
         if kept.nodes is None and last > 2 * graph.n_nodes + FAR:
-            raise ValueError(
-                f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory is "
-                f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
-                f"does, or give n_nodes"
+            raise InputError(
+                f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory "
+                f"is needed for every number in between; number the nodes 0, 1, 2, ..., as "
+                f"read_edges does, or give {Param('n_nodes')}"
             )
         used, unused = split_by_edges(labels, graph)
         return cls(

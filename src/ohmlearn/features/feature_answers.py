@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
 from ohmlearn._warnings import warn
+from ohmlearn.errors import InPython, OhmWarning
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels, split_by_edges
 from ohmlearn.features.expert_tasks import Predictor, Task
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
@@ -256,8 +257,9 @@ class MixesExperts(SharesGraph):
         self.graph_use_ = GraphUse(helps, loss, alone, error, homophily)
         if not is_used:
             warn(
-                "the graph does not help: left-out labels are predicted best from the features "
-                "alone, so the answers are those of the estimator; see graph_use_"
+                f"the graph does not help: left-out labels are predicted best from the features "
+                f"alone, so the answers are those of the estimator{InPython('; see graph_use_')}",
+                OhmWarning,
             )
 
     @property

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import InputTypeError, Param, Place
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.column_headings import find_ends, is_id
 from ohmlearn.reading.read_options import EDGE_ENDS
-from ohmlearn.reading.source_errors import refuse_source, shorten
+from ohmlearn.reading.source_errors import SourceError, refuse_source, shorten, show_name
 
 __all__ = [
     "NODES",
@@ -173,6 +174,18 @@ def find_columns(
     return Found(node, list(dict.fromkeys(columns)))
 
 
+class NoNodeColumn(SourceError):
+    """None of the columns has a usual name of ids; `columns` has their names."""
+
+    def __init__(self, source: str, columns: list[str]) -> None:
+        super().__init__(
+            f"no column is called node, node_id or id; name the one with the ids in "
+            f"{Param('node_col')}; {_list_columns(columns)}",
+            place=Place(show_name(source)),
+        )
+        self.columns = columns
+
+
 def find_node_column(
     names: list[str], source: str, node_col: Column | None, index: str | None = None
 ) -> str:
@@ -188,12 +201,13 @@ def find_node_column(
     >>> find_node_column(["age", "city"], "people.csv", None)
     Traceback (most recent call last):
     ...
-    ohmlearn.reading.SourceError: people.csv: no column is called node, node_id or id; name the one
-    with the ids in node_col; the columns are 'age', 'city'
+    ohmlearn.features.feature_columns.NoNodeColumn: people.csv: no column is called node, node_id or
+    id; name the one with the ids in node_col; the columns are 'age', 'city'
     """
     if node_col is not None:
         if isinstance(node_col, bool) or not isinstance(node_col, str | int):
-            raise TypeError(f"node_col must be a name or a position of a column, got {node_col!r}")
+            must = "must be a name or a position of a column"
+            raise InputTypeError(f"{Param('node_col')} {must}, got {node_col!r}", value=node_col)
         if isinstance(node_col, str) and node_col in names:
             return node_col
         if isinstance(node_col, int) and 0 <= node_col < len(names):
@@ -213,16 +227,12 @@ def find_node_column(
         refuse_source(
             source,
             f"the columns {u!r} and {v!r} seem to be the ends of edges, not features of nodes; are "
-            f"the files swapped? If not, name the column with the ids in node_col",
+            f"the files swapped? If not, name the column with the ids in {Param('node_col')}",
         )
     known = [name for name in names if is_id(name)]
     if len(known) == 1:
         return known[0]
-    refuse_source(
-        source,
-        f"no column is called node, node_id or id; name the one with the ids in node_col; "
-        f"{_list_columns(names)}",
-    )
+    raise NoNodeColumn(source, names)
 
 
 def _list_columns(names: list[str]) -> str:
@@ -275,7 +285,7 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
         refuse_source(
             source,
             f"ids must be integers or strings, but the column {name!r} has the type {kind}; name "
-            f"another one in node_col",
+            f"another one in {Param('node_col')}",
         )
     if str(kind) == "string_view":
         column = column.cast(pa.large_string())

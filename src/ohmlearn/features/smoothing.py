@@ -37,6 +37,7 @@ from ohmlearn.checks.parameters import (
     naming_size,
 )
 from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.errors import Param
 from ohmlearn.features.feature_checks import check_features
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
@@ -287,14 +288,15 @@ class Smoothing:
         unfinished = np.flatnonzero(~(bounds <= self.tol))
         if len(unfinished) == 0:
             return
-        from sklearn.exceptions import ConvergenceWarning  # here because it takes a second
+        from ohmlearn._convergence import UnconvergedWarning  # late: it imports scikit-learn
 
         worst = unfinished[np.argmax(bounds[unfinished])]
         warn(
-            f"smoothing with gamma = {self.gamma:g}: {len(unfinished)} of {len(bounds)} columns "
-            f"may have a relative error above tol = {self.tol:g}; the worst is column {worst} with "
-            f"at most {bounds[worst]:.2g}; raise tol or reduce gamma",
-            ConvergenceWarning,
+            f"smoothing with {Param('gamma', self.gamma)}: {len(unfinished)} of {len(bounds)} "
+            f"columns may have a relative error above {Param('tol', self.tol)}; the worst is "
+            f"column {worst} with at most {bounds[worst]:.2g}; raise {Param('tol')} or reduce "
+            f"{Param('gamma')}",
+            UnconvergedWarning,
         )
 
 

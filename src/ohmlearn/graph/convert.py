@@ -18,6 +18,7 @@ from ohmlearn.checks.edge_arrays import (
     check_same_length,
     check_weights,
 )
+from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.nodes import NodeTable
 
 __all__ = [
@@ -190,7 +191,9 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
     # Edges without the attribute have weight 1, as everywhere in networkx. A name that no edge has
     # is probably a typing error, unless it is the default.
     if found and weight != "weight" and all(value is None for value in found):
-        raise ValueError(f"no edge of G has the attribute {weight!r}; pass weight=None for ones")
+        raise InputError(
+            f"no edge of G has the attribute {weight!r}; pass {Setting('weight', None)} for ones"
+        )
     w = [1.0 if value is None else value for value in found]
     return u, v, w, len(number)
 
@@ -259,11 +262,13 @@ def edge_index_entries(edge_index: Any, edge_weight: Any, n_nodes: int | None) -
         lengths = ", ".join(
             f"len(edge_index[{i}]) = {np.size(x)}" for i, x in enumerate(edge_index)
         )
-        raise ValueError(f"the rows of edge_index must be equally long, got {lengths}") from error
+        raise InputError(
+            f"the rows of {Param('edge_index')} must be equally long, got {lengths}"
+        ) from error
     if ends.ndim != 2 or ends.shape[0] != 2:
-        raise ValueError(
-            f"edge_index must have shape (2, number of entries), got {ends.shape}"
-            + ("; transpose it" if ends.ndim == 2 and ends.shape[1] == 2 else "")
+        raise InputError(
+            f"{Param('edge_index')} must have shape (2, number of entries), got {ends.shape}",
+            remedy="transpose it" if ends.ndim == 2 and ends.shape[1] == 2 else None,
         )
     u, v = (check_node_ids(ends[side], f"edge_index[{side}]") for side in (0, 1))
     w = None if edge_weight is None else check_weights(_to_numpy(edge_weight), "edge_weight")

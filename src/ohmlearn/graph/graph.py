@@ -107,7 +107,7 @@ class Graph(Shown):
         if u.dtype != v.dtype:
             u, v = u.astype(np.int64), v.astype(np.int64)
         arrays = (u, v) if w is None else (u, v, w)
-        with naming_size(f"a graph of n_nodes = {n_nodes} and {len(u)} edges"):
+        with naming_size(f"a graph of {n_nodes} nodes and {len(u)} edges"):
             built = _core.build_csr(n_nodes, *arrays)
         if isinstance(built, _core.EdgeFault):
             raise_edge_fault(built, n_nodes, names)

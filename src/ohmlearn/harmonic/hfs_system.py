@@ -51,6 +51,7 @@ from ohmlearn.checks.parameters import (
     check_positive,
 )
 from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver, SolveReport
 
@@ -349,9 +350,9 @@ def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
     least = 1.0 / LARGEST_SCALE / (n_labels * float(weights.min(initial=1.0)))
     most = LARGEST_SCALE / (n_labels * float(weights.max(initial=1.0)))
     if not least <= gamma <= most:
-        raise ValueError(
-            f"gamma = {gamma:g} is too {'large' if gamma > most else 'small'} for float64: with "
-            f"{n_labels:g} labels, counted by weight, and degrees from "
+        raise InputError(
+            f"{Param('gamma', float(gamma))} is too {'large' if gamma > most else 'small'} for "
+            f"float64: with {n_labels:g} labels, counted by weight, and degrees from "
             f"{weights.min(initial=1.0):g} to {weights.max(initial=1.0):g} it must be between "
             f"{least:.1g} and {most:.1g}"
         )
@@ -428,7 +429,7 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
     >>> check_labelled([4, 0, 4], 5)
     Traceback (most recent call last):
     ...
-    ValueError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
+    ohmlearn.errors.InputError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
     """
     nodes = check_nodes_of(n_nodes, labelled, "labelled")
     if nodes.size == 0:
@@ -437,9 +438,10 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
     again = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
     if again.size > 0:
         first, second = order[again[0]], order[again[0] + 1]
-        raise ValueError(
+        raise InputError(
             f"node {nodes[first]} is labelled twice, by labelled[{first}] and labelled[{second}]; "
-            f"give each node once, with the mean of its values and their number as sample_weight"
+            f"give each node once, with the mean of its values and their number as "
+            f"{Param('sample_weight')}"
         )
     return nodes
 
@@ -457,22 +459,23 @@ def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
     >>> check_label_weights([2, 0], 2)
     Traceback (most recent call last):
     ...
-    ValueError: sample_weight must lie between 1e-50 and 1e+50, but sample_weight[1] = 0.0; ...
+    ohmlearn.errors.InputError: sample_weight must lie between 1e-50 and 1e+50, but
+    sample_weight[1] = 0.0; ...
     """
     if sample_weight is None:
         return np.ones(n_labelled)
     weights = check_columns(sample_weight, "sample_weight", n_labelled, "labelled node")
     if np.ndim(sample_weight) != 1:
-        raise ValueError(
-            f"sample_weight must have one number per labelled node, shape ({n_labelled},), got "
-            f"shape {np.shape(sample_weight)}"
+        raise InputError(
+            f"{Param('sample_weight')} must have one number per labelled node, shape "
+            f"({n_labelled},), got shape {np.shape(sample_weight)}"
         )
     weights = weights[:, 0]
     bad = ~((weights >= LIGHTEST) & (weights <= HEAVIEST))
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(
-            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, but "
+        raise InputError(
+            f"{Param('sample_weight')} must lie between {LIGHTEST:g} and {HEAVIEST:g}, but "
             f"sample_weight[{at}] = {weights[at]}; leave out labels that should not count"
         )
     return weights

@@ -5,13 +5,13 @@ step takes one pass over the edges of G. About as many passes are needed as for 
 """
 
 import sys
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import number_pass, phase
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_columns, check_graph, check_node_ids
 from ohmlearn.checks.parameters import (
     Constraints,
@@ -22,6 +22,7 @@ from ohmlearn.checks.parameters import (
     check_seed,
 )
 from ohmlearn.edges.passes import Passes, check_first_pass
+from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
@@ -164,7 +165,7 @@ def solve_hfs(
     q = len(mu)
     solved = (report.residual <= tol) | report.rounding
     if not solved.all():
-        _warn_unconverged(float(report.residual.max()), tol, "raise tol")
+        _warn_unconverged(float(report.residual.max()), tol, f"raise {Param('tol')}")
     elif not excess.max() <= 1.0:
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
@@ -381,9 +382,9 @@ def _check_left_out(leave_out: Any, system: HFSSystem) -> NDArray[np.int64] | No
     labels = check_node_ids(leave_out, "leave_out").astype(np.int64)
     bad = np.flatnonzero((labels < 0) | (labels >= len(system.labelled)))
     if len(bad) > 0:
-        raise ValueError(
-            f"leave_out has positions of labels, 0, ..., {len(system.labelled) - 1}, but "
-            f"leave_out[{bad[0]}] = {labels[bad[0]]}"
+        raise InputError(
+            f"{Param('leave_out')} has positions of labels, 0, ..., {len(system.labelled) - 1}, "
+            f"but leave_out[{bad[0]}] = {labels[bad[0]]}"
         )
     return labels
 
@@ -413,12 +414,15 @@ def _check_start(x0: Any, shape: tuple[int, ...]) -> Floats | None:
     if x0 is None:
         return None
     if isinstance(x0, HFSResult):
-        raise TypeError("x0 must be an array, got HFSResult; pass x0=result.columns")
+        raise InputTypeError(
+            f"{Param('x0')} must be an array, got HFSResult; pass x0=result.columns"
+        )
     given = np.asarray(x0)
     if given.ndim != 2 or given.shape[1] != shape[1] or given.shape[0] > shape[0]:
-        raise ValueError(
-            f"x0 must have {shape[1]} columns and at most {shape[0]} rows, got shape "
-            f"{given.shape}; pass the columns of a result with the same Y columns and normalization"
+        raise InputError(
+            f"{Param('x0')} must have {shape[1]} columns and at most {shape[0]} rows, got shape "
+            f"{given.shape}; pass the columns of a result with the same Y columns and "
+            f"normalization"
         )
     start = np.zeros(shape)
     start[: len(given)] = check_columns(given, "x0", len(given))
@@ -426,10 +430,9 @@ def _check_start(x0: Any, shape: tuple[int, ...]) -> Floats | None:
 
 
 def _warn_unconverged(residual: float, tol: float, remedy: str) -> None:
-    from sklearn.exceptions import ConvergenceWarning  # late: takes a second to import
+    from ohmlearn._convergence import UnconvergedWarning  # late: it imports scikit-learn
 
-    warnings.warn(
-        f"the relative residual is {residual:.2g}, above tol = {tol:g}; {remedy}",
-        ConvergenceWarning,
-        stacklevel=3,
+    warn(
+        f"the relative residual is {residual:.2g}, above {Param('tol', tol)}; {remedy}",
+        UnconvergedWarning,
     )

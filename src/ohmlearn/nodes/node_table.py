@@ -13,6 +13,7 @@ from ohmlearn._arrays_file import check_arrays
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn.checks.parameters import check_option, require_extra
+from ohmlearn.errors import InputError, Setting
 from ohmlearn.nodes.id_columns import (
     arguments,
     check_equal_sizes,
@@ -226,7 +227,8 @@ class NodeTable(Shown, Shared):
         >>> nodes.find(["bob", "eve"])
         Traceback (most recent call last):
         ...
-        ValueError: 1 of 2 ids is not in the table: 'eve'; missing="mask" masks such ids
+        ohmlearn.errors.InputError: 1 of 2 ids is not in the table: 'eve'; missing="mask" masks
+        such ids
         >>> nodes.find(["bob", "eve"], missing="mask").mask
         array([False,  True])
         """
@@ -240,9 +242,10 @@ class NodeTable(Shown, Shared):
             n_absent, n = int(np.count_nonzero(absent)), column.size
             first = take(column, np.flatnonzero(absent)[:3])
             names = ", ".join(repr(name) for name in _decode(first).tolist())
-            raise ValueError(
+            raise InputError(
                 f"{n_absent} of {n} ids {'is' if n_absent == 1 else 'are'} not in the table: "
-                f'{names}{", ..." if n_absent > 3 else ""}; missing="mask" masks such ids'
+                f"{names}{', ...' if n_absent > 3 else ''}; {Setting('missing', 'mask')} masks "
+                f"such ids"
             )
         return numbers
 

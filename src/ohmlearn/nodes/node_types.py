@@ -71,5 +71,5 @@ def kinds_in(state: dict[str, NDArray[Any]]) -> tuple[str, ...]:
     """Return the kinds of nodes in the arrays of `NodeTable.get_state`."""
     kinds = state.get("node_kinds", np.empty(0, dtype=str))
     if kinds.dtype.kind != "U" or kinds.ndim != 1:
-        raise ValueError(f"node_kinds must be strings, got {kinds.dtype}")
+        raise ValueError(f"the names of kinds must be strings, got {kinds.dtype}")
     return tuple(kinds.tolist())

@@ -9,6 +9,7 @@ from ohmlearn.checks.parameters import (
     check_fraction,
     check_positive,
 )
+from ohmlearn.errors import InputError, Param
 
 __all__ = [
     "BoundTerms",
@@ -109,9 +110,9 @@ def _check_ratios(epsilon: float, lower: float | None) -> tuple[float, float]:
     if lower is not None:
         return epsilon, check_positive("lower", lower)
     if epsilon >= 1.0:
-        raise ValueError(
-            f"epsilon must be below 1, got {epsilon:g}; if the smallest ratio of energies is known "
-            f"and above 0, pass it as lower"
+        raise InputError(
+            f"{Param('epsilon')} must be below 1, got {epsilon:g}; if the smallest ratio of "
+            f"energies is known and above 0, pass it as {Param('lower')}"
         )
     return epsilon, 1.0 - epsilon
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.certificate import Certificate
 from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.graph import Graph
 from ohmlearn.paper.bounds import GeneralizationBound, generalization_bound
@@ -111,16 +112,16 @@ def certified_bound(
     lambda_1, sure = extremes.lambda_1, 1.0
     if hasattr(estimator, "sparsifier_") and estimator.n_iter_ > 1:
         if certificate is None:
-            raise ValueError(
-                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so its answer "
-                f"is that of the full graph; pass "
-                f"certificate=certify(edges, estimator.sparsifier_) or fit with passes=1"
+            raise InputError(
+                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so its answer is "
+                f"that of the full graph; pass certificate=certify(edges, estimator.sparsifier_) "
+                f"or fit with {Setting('passes', 1)}"
             )
         if not estimator.converged_.all():
-            raise ValueError(
+            raise InputError(
                 f"the answer after {estimator.n_iter_} passes is not yet that of the full graph, "
-                f"which the bounds need: its residual is {estimator.residual_.max():.2g}; "
-                f"fit with more passes, for example 20, or with passes=1"
+                f"which the bounds need: its residual is {estimator.residual_.max():.2g}; fit "
+                f"with more passes, for example 20, or with {Setting('passes', 1)}"
             )
         lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G
         sure = certificate.confidence
@@ -151,9 +152,10 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
         )
     check_is_fitted(estimator, "answer_")
     if estimator.normalization != "stable":
-        raise ValueError(
-            f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
-            f'with normalization="stable"'
+        raise InputError(
+            f"the bounds are about stable-HFS, but "
+            f"{Param('normalization', estimator.normalization)}; fit with "
+            f"{Setting('normalization', 'stable')}"
         )
     problem = estimator.problem_
     graph, labelled = problem.graph, problem.used.nodes

@@ -13,6 +13,7 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn._core import SMALLEST_WEIGHT
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import GraphEdges
+from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.graph import Graph
 from ohmlearn.points.exact_neighbors import NeighborIndex
 from ohmlearn.points.kernel_pairs import default_gamma, kernel_edges
@@ -188,9 +189,9 @@ def call_affinity(affinity: Callable[..., Any], A: Any, B: Any) -> Any:
 def _check_symmetric(there: Any, back: Any) -> None:
     """Refuse weights whose two directions differ by more than rounding, or sums of these."""
     if (abs(there - back) - ROUNDING * (abs(there) + abs(back))).max() > 0:
-        raise ValueError(
-            "affinity(A, B) must be symmetric, but the weight between two points depends on their "
-            "order; for example, give W + W.T with affinity='precomputed'"
+        raise InputError(
+            f"affinity(A, B) must be symmetric, but the weight between two points depends on "
+            f"their order; for example, give W + W.T with {Setting('affinity', 'precomputed')}"
         )
 
 
@@ -201,8 +202,9 @@ def refuse_lost_points(edges: Edges, graph: Graph, labelled: NDArray[np.int64]) 
     component = graph.components()[1]
     lost = np.flatnonzero(~np.isin(component, component[labelled]))
     if len(lost) > 0:
-        raise ValueError(
+        raise InputError(
             f"{len(lost)} of {graph.n_nodes} points are joined to no label, such as point "
-            f"{lost[0]}: all their weights that would do so are below {SMALLEST_WEIGHT:.2g}, which "
-            f"count as 0; give a smaller gamma of the kernel (kernel_gamma), or affinity='knn'"
+            f"{lost[0]}: all their weights that would do so are below {SMALLEST_WEIGHT:.2g}, "
+            f"which count as 0; give a smaller gamma of the kernel ({Param('kernel_gamma')}), or "
+            f"{Setting('affinity', 'knn')}"
         )

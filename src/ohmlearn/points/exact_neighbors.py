@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_n_jobs, check_option
+from ohmlearn.errors import InputError, Param
 from ohmlearn.points.point_arrays import check_points, check_shape, check_span, refuse_inexact
 
 __all__ = ["METRICS", "NeighborIndex", "check_neighbor_points", "find_neighbors"]
@@ -56,7 +57,7 @@ def _check_sparse(values: Any) -> Any:
     refuse_inexact(values)
     check_shape(values.shape)
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"X must be real numbers, got dtype {values.dtype}")
+        raise InputError(f"{Param('X')} must be real numbers, got dtype {values.dtype}")
     if values.shape[1] > MOST_FEATURES:
         raise ValueError(
             f"a sparse X may have at most {MOST_FEATURES} features, got {values.shape[1]}"
@@ -70,9 +71,9 @@ def _check_sparse(values: Any) -> Any:
     if not np.isfinite(x.data).all():
         at = int(np.flatnonzero(~np.isfinite(x.data))[0])
         i = int(np.searchsorted(x.indptr, at, side="right")) - 1
-        raise ValueError(
-            f"X must be finite, but X[{i}, {x.indices[at]}] = {x.data[at]}; drop or fill such "
-            f"points"
+        raise InputError(
+            f"{Param('X')} must be finite, but X[{i}, {x.indices[at]}] = {x.data[at]}; drop or "
+            f"fill such points"
         )
     if x.nnz:
         check_span(2.0 * float(abs(x.data).max()), x.shape[1], np.dtype(np.float64))

@@ -16,6 +16,7 @@ from ohmlearn._display import Shown
 from ohmlearn.checks.edge_arrays import MAX_NODES
 from ohmlearn.checks.parameters import check_count, check_n_jobs
 from ohmlearn.edges import Edges
+from ohmlearn.errors import InputError, Param, bad_value
 
 __all__ = [
     "PointEdges",
@@ -119,13 +120,15 @@ def check_points(
     array = np.asarray(values)
     check_shape(array.shape)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
+        raise InputError(f"{Param('X')} must be real numbers, got dtype {array.dtype}")
     dtype = array.dtype if array.dtype in keep else np.float64
     x: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype)
     low, high = float(x.min()), float(x.max())  # NaN if any value is
     if not (math.isfinite(low) and math.isfinite(high)):
         i, j = (int(at) for at in np.argwhere(~np.isfinite(x))[0])
-        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
+        raise InputError(
+            f"{Param('X')} must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points"
+        )
     check_span(high - low, x.shape[1], x.dtype if squares is None else np.dtype(squares))
     return x
 
@@ -138,7 +141,8 @@ def refuse_inexact(values: Any) -> None:
     >>> refuse_inexact([[2**60, 0]])
     Traceback (most recent call last):
     ...
-    ValueError: X has the integer 1152921504606846976, but float64 holds integers up to 2**53 ...
+    ohmlearn.errors.InputError: X has the integer 1152921504606846976, but float64 holds integers
+    up to 2**53 ...
     """
     if scipy.sparse.issparse(values):
         columns = [values.tocsr().data]
@@ -151,38 +155,40 @@ def refuse_inexact(values: Any) -> None:
         if array.dtype.kind in "iu" and array.itemsize == 8 and array.size > 0:
             largest = max(int(array.max()), int(array.min()), key=abs)
             if abs(largest) > 2**53:
-                raise ValueError(
-                    f"X has the integer {largest}, but float64 holds integers up to 2**53 exactly, "
-                    f"so distances would be wrong; subtract a constant from each column first, for "
-                    f"example X - X.min(axis=0), or leave out columns of ids"
+                raise InputError(
+                    f"{Param('X')} has the integer {largest}, but float64 holds integers up to "
+                    f"2**53 exactly, so distances would be wrong; subtract a constant from each "
+                    f"column first, for example X - X.min(axis=0), or leave out columns of ids"
                 )
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse shapes that are not (n_points, n_features)."""
     if len(shape) != 2 or 0 in shape:
-        raise ValueError(
-            f"X must have shape (n_points, n_features), both at least 1, got {shape}"
+        raise InputError(
+            f"{Param('X')} must have shape (n_points, n_features), both at least 1, got {shape}"
             + ("; use X.reshape(-1, 1) for a single feature" if len(shape) == 1 else "")
         )
     if shape[0] > MAX_NODES:
-        raise ValueError(f"X has {shape[0]} points, but at most {MAX_NODES} nodes are possible")
+        raise InputError(
+            f"{Param('X')} has {shape[0]} points, but at most {MAX_NODES} nodes are possible"
+        )
 
 
 def check_span(widest: float, n_features: int, squares: np.dtype[Any]) -> None:
     """Refuse points whose squared distances a dtype cannot hold."""
     if not widest <= math.sqrt(float(np.finfo(squares).max) / 2 / n_features):
-        raise ValueError(
-            f"X spans {widest:g}: squared distances pass the largest {squares}; scale X down"
+        raise InputError(
+            f"{Param('X')} spans {widest:g}: squared distances pass the largest {squares}; scale "
+            f"X down"
         )
 
 
 def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
     """Return `n_neighbors` if each point has that many others."""
     if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
-        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
+        raise bad_value("n_neighbors", "be an integer", n_neighbors)
     if not 1 <= int(n_neighbors) < n_points:
-        raise ValueError(
-            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
-        )
+        most = f"n_points - 1 = {n_points - 1}"
+        raise bad_value("n_neighbors", f"lie between 1 and {most}", n_neighbors)
     return int(n_neighbors)

@@ -13,6 +13,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.id_columns import check_equal_sizes
 from ohmlearn.nodes.node_ids import (
     EXACT,
@@ -39,7 +40,7 @@ BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
-TWO_KINDS = "use bipartite=True"
+TWO_KINDS = f"use {Setting('bipartite', True)}"
 ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
 
@@ -60,7 +61,8 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
         )
     n_columns = array.shape[1]
     if n_columns == 4 and options.time is None:
-        refuse_source(name, "has four columns; if the last one has times, use time=3")
+        why = f"has four columns; if the last one has times, use {Setting('time', 3)}"
+        refuse_source(name, why)
     if n_columns == 4 and options.time is True:
         options = replace(options, time=3)
     others = [at for at in range(n_columns) if options.time is True or at != options.time]
@@ -325,11 +327,10 @@ class BatchSource(Source):
         time = None
         if options.time is not None:
             if columns[3] is None or not (options.time is True or options.time in ("t", 3)):
-                refuse_source(
-                    name,
-                    f"times are the fourth of the arrays (u, v, w, t), got time={options.time!r}"
-                    + (" and no fourth array" if columns[3] is None else "; use time=True"),
-                )
+                given = Param("time", options.time)
+                why = f"times are the fourth of the arrays (u, v, w, t), got {given}"
+                use = f"; use {Setting('time', True)}"
+                refuse_source(name, why + (" and no fourth array" if columns[3] is None else use))
             time = 3
         kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
         self.columns = ColumnChoice(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
-from ohmlearn.reading.source_errors import reading, refuse_source
+from ohmlearn.reading.source_errors import SKIP, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
 from ohmlearn.reading.time_rule import TimeRule
 
@@ -71,7 +72,7 @@ class ArrowSource(Source):
                 n_bad, why = int(np.count_nonzero(kept.bad)), kept.why(at)
                 place = f"row {row + at}{self.which_rows}"
                 if not self.options.skip_bad:
-                    refuse_source(self.name, f'{why}; correct it, or use on_bad="skip"', place)
+                    refuse_source(self.name, f"{why}; {SKIP}", place)
                 first_bad = f"{self.name}, {place}: {why}"
             if not kept.rows.all():
                 columns, batch = _filter(columns, batch, kept.rows)
@@ -209,7 +210,7 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
     refuse_source(
         source,
         f"node ids must be integers or strings, but {column} has type {kind}; "
-        f"cast it, or name other columns with source_col and target_col",
+        f"cast it, or name other columns with {Param('source_col')} and {Param('target_col')}",
     )
 
 
@@ -388,5 +389,5 @@ def take_times(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any] |
     refuse_source(
         source,
         f"times must be numbers or dates, but {columns.name(columns.t)} has type {kind}; cast it, "
-        f"or name another column with time",
+        f"or name another column with {Param('time')}",
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.reading.row_filter import RowFilter
-from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.source_errors import SKIP, refuse_source
 from ohmlearn.reading.table_reader import RawBatch
 
 __all__ = ["ChosenRecords"]
@@ -93,7 +93,7 @@ class ChosenRecords:
             at = int(np.argmax(kept.bad))
             row, why = self._line + lines[at], kept.why(at)
             if not self._layout.skips_faults:
-                refuse_source(self._name, f'{why}; correct it, or use on_bad="skip"', row)
+                refuse_source(self._name, f"{why}; {SKIP}", row)
             self._n_faults += int(np.count_nonzero(kept.bad))
             self._first_fault = self._first_fault or f"{self._name}, row {row}: {why}"
         self._line += int(np.count_nonzero(text == NEWLINE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, NoReturn
 
+from ohmlearn.errors import Setting
 from ohmlearn.reading.column_headings import (
     MEASURES,
     find_ends,
@@ -182,12 +183,14 @@ class _Choice:
         others = [at for at in range(self.n_columns) if at not in taken | self.usual_ends()]
         if self.names is None:
             problem = "has no names of columns, so the column of times cannot be guessed"
-            remedy = f"give its position, for example time={others[-1]}" if others else ""
+            remedy = (
+                f"give its position, for example {Setting('time', others[-1])}" if others else ""
+            )
         else:
             found = ", ".join(shorten(name) for name in self.names[:20])
             problem = f"no column has a usual name of times, such as {TIMES[0]!r}"
             problem += f"; the columns are {found}"
-            example = f'time="{self.names[others[-1]]}"' if others else ""
+            example = Setting("time", self.names[others[-1]]) if others else ""
             remedy = f"if one has the times, name it, for example {example}" if others else ""
         refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
 

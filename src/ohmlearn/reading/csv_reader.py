@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
+from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
@@ -240,7 +241,7 @@ class TextSource(Source):
                     texts = (x for x in sample.column(at) if _core.parse_whole(x) is None)
                     found = shorten(next(texts).decode(errors="replace"))
                     remedy = f"name other columns with {' and '.join(options.rows.options)}"
-                    remedy += ', or use id_type="string" if these are names'
+                    remedy += f", or use {Setting('id_type', 'string')} if these are names"
                     refuse_source(self.name, f"{why} {found}; {remedy}")
         if options.id_type or kind:
             layout.strings = (options.id_type or kind) == "string"
@@ -343,7 +344,7 @@ def refuse_one_column(name: str, options: ReadOptions, delimiter: str, line: byt
     why = f"{options.rows.one} needs two columns, got 1: they are separated by {mark}, but the "
     why += f"first line is {text}"
     if options.rows is ReadOptions.rows:  # tables of labels have no such option
-        why += "; if the delimiter is another one, give delimiter=..."
+        why += f"; if the delimiter is another one, give {Setting('delimiter', ...)}"
     refuse_source(name, why)
 
 
@@ -416,7 +417,7 @@ def describe_fault(
         kinds.columns: f"{column} is missing in {text}",
         kinds.quote: f"a quote is not closed, or text follows it, in {text}",
         kinds.integer: f"node ids were integers so far, but {column} is {text}; "
-        f'if they are names, use id_type="string"',
+        f"if they are names, use {Setting('id_type', 'string')}",
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",

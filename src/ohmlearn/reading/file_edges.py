@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
 from ohmlearn.edges.protocol import Batch, Edges
+from ohmlearn.errors import Param, Setting, render, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
@@ -224,7 +225,7 @@ class EdgeStream(Edges, Shown):
                     unknown = False
                     self._note_columns(source)
                 self.n_bad += raw.n_bad
-                self.first_bad = self.first_bad or raw.first_bad
+                self.first_bad = self.first_bad or (raw.first_bad and render(raw.first_bad))
                 u, v = self._number(source, raw.u, raw.v, known)
                 self.n_read += len(u)
                 self.source, part = at, raw.fraction
@@ -233,7 +234,7 @@ class EdgeStream(Edges, Shown):
         self.n_nodes, self.n_edges = len(self.nodes), self.n_read
         if self._needs_edges and self.options.where is not None and self.n_read == 0:
             every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
-            refuse_source(every, f"no row fulfils where = {self.options.where!r}")
+            refuse_source(every, f"no row fulfils {Param('where', self.options.where)}")
         self.fraction = 1.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
@@ -270,9 +271,9 @@ class EdgeStream(Edges, Shown):
             else:
                 a, b = number_ends(self.nodes, known, kinds)
         except TypeError as error:  # integers after strings, or the other way round
-            refuse_source(source.name, f'{error}, or use id_type="string"')
+            refuse_source(source.name, f"{text_of(error)}, or use {Setting('id_type', 'string')}")
         except ValueError as error:
-            refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
+            refuse_source(source.name, f"{text_of(error)}; {say_kinds(self.nodes)}")
         self._kinds.ask(source, a, b, self.nodes)
         return a, b
 

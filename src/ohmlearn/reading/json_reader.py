@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
+from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
@@ -245,7 +246,7 @@ def _id_fault(value: Any, kind: str, *, may_be_empty: bool) -> str:
         except UnicodeEncodeError:
             return f"is not valid Unicode: {shorten(ascii(value))}"
     elif isinstance(value, str):
-        hint = 'if they are names, use id_type="string"'
+        hint = f"if they are names, use {Setting('id_type', 'string')}"
         return f"is {shorten(value)}, but node ids were integers so far; {hint}"
     elif not -(2**63) <= value < 2**63:
         return f"does not fit int64: {value}"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.column_headings import names_kind
@@ -24,6 +25,7 @@ __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 # As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
 INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+STRINGS = Setting("id_type", "string")
 MINUS_ONES = ("-1", "-1.0")
 UNLABELLED = ("", *MINUS_ONES, "nan", "none", "null")
 MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
@@ -164,7 +166,8 @@ def _refuse_edges(path: str, columns: ColumnChoice, first: tuple[str, str]) -> N
         refuse_source(
             path,
             f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
-            f"the two files swapped? If not, name the columns with node_col and label_col",
+            f"the two files swapped? If not, name the columns with {Param('node_col')} and "
+            f"{Param('label_col')}",
         )
 
 
@@ -183,8 +186,8 @@ def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | N
         refuse_source(
             path,
             f"the labels{column} are {n_different:,} different numbers, such as {example}, and no "
-            f"classes; name another column with label_col, or group the numbers into classes "
-            f"first; to predict numbers, use HFSRegressor in Python",
+            f"classes; name another column with {Param('label_col')}, or group the numbers into "
+            f"classes first; to predict numbers, use HFSRegressor in Python",
         )
 
 
@@ -256,9 +259,9 @@ def as_node_ids(
             refuse(
                 at,
                 f"{ids[at]!r} has zeros in front, but the ids of the edges are integers; write it "
-                f'as {short}, or, if those have zeros, too, read them with id_type="string"',
+                f"as {short}, or, if those have zeros, too, read them with {STRINGS}",
             )
-        refuse(at, f'{why}; read those with id_type="string"')
+        refuse(at, f"{why}; read those with {STRINGS}")
     return np.array(numbers, dtype=np.int64)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.errors import Setting
 from ohmlearn.reading.array_reader import TWO_KINDS, matrix_kinds
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -104,7 +105,7 @@ class MatrixMarketSource(Source):
             refuse_source(self.name, f"must be general or symmetric, got {symmetry!r}")
         if symmetry == "symmetric" and matrix_kinds(self.options) is not None:
             why = "rows and columns of a symmetric matrix are the same nodes, not two kinds"
-            refuse_source(self.name, f"{why}; use bipartite=False")
+            refuse_source(self.name, f"{why}; use {Setting('bipartite', False)}")
         # The banner starts with %, so it is skipped as a comment.
         block, number = skip_comments(self.name, chain([block], blocks), _make_layout())
         if not block:

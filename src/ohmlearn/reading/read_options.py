@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment
+from ohmlearn.errors import InputError, InputTypeError, Param, Setting, bad_value
+from ohmlearn.reading.source_errors import SKIP
 from ohmlearn.reading.where import parse_where
 
 __all__ = [
@@ -81,8 +83,8 @@ class Rows(NamedTuple):
     second: str
     ends: tuple[tuple[str, str], ...] = EDGE_ENDS  # pairs of names, in lower case
     weights: tuple[str, ...] = ()
-    options: tuple[str, str] = ("source_col", "target_col")  # that choose the two columns
-    weight_option: str = "weight_col"
+    options: tuple[str, str] = (f"{Param('source_col')}", f"{Param('target_col')}")
+    weight_option: str = f"{Param('weight_col')}"
     csv_has_header: bool = True  # by convention, if its first line has no number
     second_may_be_empty: bool = False  # then an empty weight is 1
     remedy: str = "correct it"  # for a bad row
@@ -105,7 +107,8 @@ class ReadOptions:
     >>> ReadOptions(delimiter=",,")
     Traceback (most recent call last):
     ...
-    ValueError: delimiter must be one ASCII character that is not a letter, ... got ',,'
+    ohmlearn.errors.InputError: delimiter must be one ASCII character that is not a letter, ... got
+    ',,'
     """
 
     rows: ClassVar[Rows] = Rows(
@@ -113,7 +116,7 @@ class ReadOptions:
         "node id",
         "node id",
         weights=("w", "weight", "weights"),
-        remedy='correct it, or use on_bad="skip"',
+        remedy=SKIP,
     )
 
     source_col: Column | None = None
@@ -135,24 +138,26 @@ class ReadOptions:
         for name in ("source_col", "target_col", "weight_col"):
             column = getattr(self, name)
             if isinstance(column, bool) or not isinstance(column, str | int | None):
-                raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+                must = "must be a name or a position of a column"
+                raise InputTypeError(f"{Param(name)} {must}, got {column!r}", value=column)
         if self.time is False or not isinstance(self.time, str | int | None):
-            raise TypeError(
-                f"time must be a name or a position of a column, True to guess it, or None, got "
-                f"{self.time!r}"
+            raise InputTypeError(
+                f"{Param('time')} must be a name or a position of a column, True to guess it, or "
+                f"None, got {self.time!r}"
             )
         if self.latest is not None:
             check_moment("latest", self.latest)
             if self.time is None:
-                raise ValueError(
-                    f"latest = {self.latest} needs times; name their column, for example "
-                    f'time="timestamp"'
+                raise InputError(
+                    f"{Param('latest', self.latest)} needs times; name their column, for example "
+                    f"{Setting('time', 'timestamp')}"
                 )
         if self.bipartite not in (None, True, False):
             object.__setattr__(self, "bipartite", _check_kinds(self.bipartite))
         if self.where is not None:
             if not isinstance(self.where, str):
-                raise TypeError(f"where must be a text such as 'amount > 10', got {self.where!r}")
+                must = "must be a text such as 'amount > 10'"
+                raise InputTypeError(f"{Param('where')} {must}, got {self.where!r}")
             parse_where(self.where)
         if self.format is not None:
             check_option("format", self.format, FORMATS)
@@ -160,7 +165,7 @@ class ReadOptions:
             check_option("id_type", self.id_type, ("int64", "string"))
         check_option("on_bad", self.on_bad, ("raise", "skip"))
         if self.header not in (None, True, False):
-            raise ValueError(f"header must be True, False or None, got {self.header!r}")
+            raise bad_value("header", "be True, False or None", self.header)
         mark = self.delimiter
         if mark is not None and not (
             isinstance(mark, str)
@@ -169,17 +174,15 @@ class ReadOptions:
             and mark not in '"\r\n'
             and not mark.isalnum()
         ):
-            raise ValueError(
-                f"delimiter must be one ASCII character that is not a letter, a digit, a double "
-                f"quote or a line break, such as ',', got {mark!r}"
-            )
+            must = "be one ASCII character that is not a letter, a digit, a double quote or a line"
+            raise bad_value("delimiter", f"{must} break, such as ','", mark)
         marks = self.comment
         if marks is not None and not (
             isinstance(marks, str)
             and marks.isascii()
             and not any(mark.isalnum() or mark in '"-\r\n' for mark in marks)
         ):
-            raise ValueError(f"comment must be ASCII marks, such as '#', got {marks!r}")
+            raise bad_value("comment", "be ASCII marks, such as '#'", marks)
 
     @property
     def skip_bad(self) -> bool:
@@ -191,9 +194,9 @@ def _check_kinds(kinds: Any) -> tuple[str, str]:
     """Return the names of two kinds of nodes."""
     is_pair = isinstance(kinds, tuple | list) and len(kinds) == 2
     if not is_pair or not all(isinstance(kind, str) for kind in kinds):
-        raise TypeError(
-            f"bipartite must be True, False, None or the names of two kinds of nodes, such as "
-            f'("user", "item"), got {kinds!r}'
+        raise InputTypeError(
+            f"{Param('bipartite')} must be True, False, None or the names of two kinds of nodes, "
+            f'such as ("user", "item"), got {kinds!r}'
         )
     if not all(kind.isprintable() and kind.strip() == kind != "" for kind in kinds):
         raise ValueError(f"names of kinds must be words, got {kinds!r}")
@@ -220,8 +223,8 @@ class LabelOptions(ReadOptions):
         "label",
         ends=tuple(product(NODES, LABELS)),
         weights=LABEL_WEIGHTS,
-        options=("node_col", "label_col"),
-        weight_option="label_weight_col",
+        options=(f"{Param('node_col')}", f"{Param('label_col')}"),
+        weight_option=f"{Param('label_weight_col')}",
         csv_has_header=False,
         second_may_be_empty=True,
     )

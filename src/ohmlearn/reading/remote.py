@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import InputTypeError, Param
 from ohmlearn.reading.http_file import HttpFile
 from ohmlearn.reading.http_file import is_final as is_final_http
 from ohmlearn.reading.read_ahead import ReadAhead
@@ -233,8 +234,8 @@ def _resolve(name: str, filesystem: Any) -> tuple[Any, str]:
     if isinstance(filesystem, fs.FileSystem):
         return filesystem, name.partition("://")[2] if is_remote(name) else name
     if not hasattr(filesystem, "cat_file"):
-        raise TypeError(
-            f"filesystem must be a file system of pyarrow or fsspec, got "
+        raise InputTypeError(
+            f"{Param('filesystem')} must be a file system of pyarrow or fsspec, got "
             f"{type(filesystem).__name__}"
         )
     path = filesystem._strip_protocol(name)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import Param
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.where import (
     Both,
@@ -98,12 +99,14 @@ class RowFilter:
             if not name.isdecimal():
                 refuse_source(
                     self._source,
-                    f"has no names of columns, so there is no column {name!r} for where; give its "
-                    f"position in double quotes, from 0 on",
+                    f"has no names of columns, so there is no column {name!r} for "
+                    f"{Param('where')}; give its position in double quotes, from 0 on",
                 )
         elif name not in self._names:
             found = ", ".join(shorten(name) for name in [*self._names, *self._folders][:20])
-            refuse_source(self._source, f"has no column {name!r} for where, only {found}")
+            refuse_source(
+                self._source, f"has no column {name!r} for {Param('where')}, only {found}"
+            )
 
     def set_positions(self, n_columns: int) -> None:
         """Find the positions of `columns` in a source with so many columns."""
@@ -114,7 +117,8 @@ class RowFilter:
         if max(self.positions, default=0) >= n_columns:
             refuse_source(
                 self._source,
-                f"has no column {max(self.positions)} for where, only {n_columns} of them",
+                f"has no column {max(self.positions)} for {Param('where')}, only {n_columns} of "
+                f"them",
             )
 
     def excludes_all(self) -> bool:
@@ -191,7 +195,8 @@ class RowFilter:
         def explain(at: int) -> str:
             _, name, kind, column = next(fault for fault in faults if fault[0][at])
             value = column[at] if isinstance(column, list) else column[at].as_py()
-            return f"{name!r} is not {KINDS[kind]}, which where needs: {shorten(str(value))}"
+            said = shorten(str(value))
+            return f"{name!r} is not {KINDS[kind]}, which {Param('where')} needs: {said}"
 
         return Kept(rows, bad if bad.any() else None, explain)
 
@@ -213,7 +218,8 @@ class RowFilter:
             hint = "; write the value in quotes" if found == "text" else ""
         refuse_source(
             self._source,
-            f"where compares {name!r} with {KINDS[kind]}, but it has type {array.type}{hint}",
+            f"{Param('where')} compares {name!r} with {KINDS[kind]}, but it has type "
+            f"{array.type}{hint}",
         )
 
 

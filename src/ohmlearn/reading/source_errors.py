@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from ohmlearn.errors import Place, SourceError
+from ohmlearn.errors import Place, Setting, SourceError, render, text_of
 
 __all__ = [
+    "SKIP",
     "SourceError",
     "reading",
     "refuse_source",
@@ -17,6 +18,7 @@ __all__ = [
 
 SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in an address
 
+SKIP = f"correct it, or use {Setting('on_bad', 'skip')}"  # what to do about a bad row
 CUT_OFF = re.compile("Compressed file ended before|Truncated compressed stream")  # gzip, zstd, ...
 
 
@@ -56,7 +58,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
     except (SourceError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300] or type(error).__name__
+        said = render(text_of(error))[:300]
         if CUT_OFF.match(said):
             said = "the compressed file is cut off; copy or download it again"
         place = Place(show_name(name))

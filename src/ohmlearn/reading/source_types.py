@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._warnings import warn
+from ohmlearn.errors import OhmWarning, Setting
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.column_headings import kinds_of_headings
@@ -16,7 +16,11 @@ from ohmlearn.reading.table_reader import Source
 
 __all__ = ["SourceKinds", "say_kinds"]
 
-SAY_KINDS = 'say which kinds there are, for example bipartite=("user", "item"), or bipartite=False'
+ONE_KIND = Setting("bipartite", False)
+SAY_KINDS = (
+    f"say which kinds there are, for example {Setting('bipartite', ('user', 'item'))}, or "
+    f"{ONE_KIND}"
+)
 ASK_EDGES = 1 << 20  # edges in which ids that two columns share are looked for
 
 
@@ -24,7 +28,7 @@ def say_kinds(nodes: NodeTable) -> str:
     """Return what to do about kinds that do not fit those of a table."""
     if len(nodes.kinds) != 2:
         return SAY_KINDS
-    return 'if they are the same, use bipartite=("{}", "{}")'.format(*nodes.kinds)
+    return f"if they are the same, use {Setting('bipartite', nodes.kinds)}"
 
 
 class SourceKinds:
@@ -88,10 +92,9 @@ class SourceKinds:
         example = nodes.ids(shared[:1]).tolist()[0]
         assert columns.names is not None
         kinds = kinds_of_headings(columns.names[columns.u], columns.names[columns.v])
-        warnings.warn(
+        warn(
             f"{source.name}: {example} is in both columns, {columns.name(columns.u)} and "
             f"{columns.name(columns.v)}, and is read as one node; if these are different things, "
-            f'use bipartite=("{kinds[0]}", "{kinds[1]}"), if not, bipartite=False',
-            UserWarning,
-            stacklevel=2,
+            f"use {Setting('bipartite', kinds)}, if not, {ONE_KIND}",
+            OhmWarning,
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
+from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, encode_strings, take
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.file_names import find_folder_columns
@@ -134,8 +135,8 @@ class Source(ABC):
             if getattr(options, option) in only:
                 refuse_source(
                     self.name,
-                    f"{option} = {getattr(options, option)!r} is the name of a folder; the ends of "
-                    f"an edge must be columns of the file",
+                    f"{Param(option, getattr(options, option))} is the name of a folder; the ends "
+                    f"of an edge must be columns of the file",
                 )
         self._from_folders = {}
         for option, name in found.items():

@@ -24,6 +24,7 @@ from ohmlearn.checks.times import (
     is_missing,
     tomorrow,
 )
+from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.source_errors import refuse_source, shorten
 
@@ -67,7 +68,7 @@ class TimeRule:
     >>> rule = TimeRule()
     >>> times = rule.take("e.csv", np.array([1.7e9, 1.6e9, 9.9e12]))
     >>> rule.unit, times.bad.tolist(), times.why(2)
-    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (give latest ...')
+    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (give ...')
     """
 
     def __init__(self, latest: Any = None) -> None:
@@ -131,15 +132,15 @@ class TimeRule:
     def describe_late(self) -> str:
         """Say which times are too late."""
         if self._given is None:
-            return "later than tomorrow (give latest for another limit)"
-        return f"later than latest = {self._given}"
+            return f"later than tomorrow (give {Param('latest')} for another limit)"
+        return f"later than {Param('latest', self._given)}"
 
     def _check_latest(self, source: str) -> None:
         if self._given_date and self.unit is None:
             refuse_source(
                 source,
-                f"latest = {self._given} is a date, but the times are neither dates nor Unix "
-                f"times; give latest as a number",
+                f"{Param('latest', self._given)} is a date, but the times are neither dates nor "
+                f"Unix times; give {Param('latest')} as a number",
             )
 
     def _parse(self, texts: Strings) -> tuple[Floats, bool]:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from ohmlearn.errors import InputError, Param
+
 __all__ = [
     "Both",
     "Compared",
@@ -97,7 +99,8 @@ def parse_where(text: str) -> Condition:
     >>> parse_where("amount >")
     Traceback (most recent call last):
     ...
-    ValueError: where = 'amount >': a number or a text in single quotes is missing at the end; ...
+    ohmlearn.errors.InputError: where = 'amount >': a number or a text in single quotes is missing
+    at the end; ...
     """
     return _Parser(text).parse()
 
@@ -148,11 +151,12 @@ class _Parser:
 
     def parse(self) -> Condition:
         if not self._tokens:
-            raise ValueError(f"where is empty; {EXAMPLE}")
+            raise InputError(f"{Param('where')} is empty; {EXAMPLE}")
         words = ("and", "or", "not", "(")
         joints = [token for token in self._tokens if token.kind != "value" and token.value in words]
         if len(joints) > MOST:
-            raise ValueError(f"where has more than {MOST} conditions; use in (...) for many values")
+            problem = f"{Param('where')} has more than {MOST} conditions"
+            raise InputError(problem, remedy="use in (...) for many values")
         condition = self._either()
         if (token := self._peek()) is not None:
             self._fail("'and', 'or' or the end is expected", token)
@@ -270,7 +274,7 @@ class _Parser:
 
     def _fail(self, problem: str, token: _Token | None) -> NoReturn:
         where = "at the end" if token is None else f"at {self._text[token.at : token.at + 20]!r}"
-        raise ValueError(f"where = {self._text!r}: {problem} {where}; {EXAMPLE}")
+        raise InputError(f"{Param('where', self._text)}: {problem} {where}; {EXAMPLE}")
 
 
 def _as_number(text: str) -> int | float:

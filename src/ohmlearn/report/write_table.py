@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._arrays_file import whole_file
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import InputError, Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Strings, decode_strings
 
@@ -121,7 +122,8 @@ def check_table_path(path: str, csv_safe: bool = False) -> None:
         known = ", ".join(TABLE_ENDINGS)
         raise ValueError(f"{path}: the name must end in one of {known}, or be - for stdout")
     if csv_safe and path != "-" and ending not in (".csv", ".tsv"):
-        raise ValueError(f"csv_safe is for .csv and .tsv, but the output is {path}; leave it out")
+        problem = f"{Param('csv_safe')} is for .csv and .tsv, but the output is {path}"
+        raise InputError(problem, remedy="leave it out")
     if ending in ARROW_ENDINGS:
         require_extra("pyarrow", "files")
 

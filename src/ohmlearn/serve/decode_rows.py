@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import are_weights
 from ohmlearn.checks.times import LARGEST_TIME, UNIT_NAMES, describe_time, find_unix_unit
+from ohmlearn.errors import InputError, Place
 from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole, join_masks, take
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions
 from ohmlearn.reading.source_errors import shorten
@@ -40,7 +41,7 @@ WEIGHTS = ReadOptions.rows.weights
 REMEDY = "correct it, or send on_bad=skip"
 
 
-class BadBody(ValueError):
+class BadBody(InputError):
     """A body that cannot be used.
 
     Attributes
@@ -52,7 +53,7 @@ class BadBody(ValueError):
     __module__ = "ohmlearn.serve.decode_edges"  # where it is imported from; tracebacks show it
 
     def __init__(self, problem: str, row: int | None = None) -> None:
-        super().__init__(problem if row is None else f"row {row}: {problem}")
+        super().__init__(problem, place=None if row is None else Place("", row))
         self.row = row
 
 

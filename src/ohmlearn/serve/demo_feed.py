@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ohmlearn.nodes.node_ids import encode_strings
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import LabelRow
-from ohmlearn.serve.serve_errors import Busy, Refused
+from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.settings import Settings
 
 if TYPE_CHECKING:
@@ -176,11 +176,11 @@ def run_feeder(
             service.submit(batch).result()
             if n_batches == 0:
                 service.put_labels(labels)
-        except Busy as busy:
-            stop.wait(busy.retry_after)
+        except Refused as refused:
+            if refused.status != 429:
+                return  # the service stops, or its disk is full
+            stop.wait(refused.retry_after)
             continue
-        except Refused:
-            return  # the service stops, or its disk is full
         n_batches += 1
         if n_batches * pause > next_move:
             people.move_some()

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.times import describe_time, most_ahead
 from ohmlearn.edge_log import EdgeLog, LogError, Transaction
+from ohmlearn.errors import text_of
 from ohmlearn.nodes.node_ids import Strings, take
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.decode_edges import BadBody
-from ohmlearn.serve.serve_errors import Busy, Refused, storage_error
+from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker_thread import Worker
 
@@ -130,10 +131,10 @@ class Intake(Worker):
                 raise Refused(503, "the service is stopping; send the batch again later")
             if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
                 self.counts["refused_batches"] += 1
-                raise Busy("too many batches are waiting; send this one again later", 0.5)
+                raise Refused(429, "too many batches are waiting; send this one again later")
             if self._lag() > self._settings.max_lag_edges:
                 self.counts["refused_batches"] += 1
-                raise Busy("the sampler is too far behind; send the batch again later", 1.0)
+                raise Refused(429, "the sampler is too far behind; send the batch again later")
             self._queue.append(item)
             self.queued_bytes += item.size
             self.queued_edges += item.batch.u.size
@@ -262,7 +263,7 @@ class Intake(Worker):
                 raise  # all batches of the group are gone
             return storage_error(error)
         except TypeError as error:  # ids of another kind
-            return Refused(409, str(error))
+            return Refused(409, text_of(error))
         except (ValueError, Refused) as error:
             return error
 

@@ -22,7 +22,8 @@ from ohmlearn.serve.http_auth import Access, Tokens
 from ohmlearn.serve.http_endpoints import Endpoint, Endpoints
 from ohmlearn.serve.http_limits import SECURITY_HEADERS, Limits
 from ohmlearn.serve.http_metrics import HttpMetrics
-from ohmlearn.serve.http_replies import HttpError, error_reply
+from ohmlearn.serve.http_replies import error_reply
+from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -94,9 +95,9 @@ async def _answer_router(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
         message = f"this address accepts {allowed} only"
-        return error_reply(HttpError(405, message, headers={"Allow": allowed}))
+        return error_reply(Refused(405, message, headers={"Allow": allowed}))
     message = "there is nothing at this address; /v1/openapi.json lists what there is"
-    return error_reply(HttpError(error.status_code, message, headers=headers))
+    return error_reply(Refused(error.status_code, message, headers=headers))
 
 
 class Guard:
@@ -137,7 +138,7 @@ class Guard:
         try:
             self._check(scope)
             await self._app(scope, receive_counted, send_guarded)
-        except HttpError as error:
+        except Refused as error:
             if status == 0:
                 await error_reply(error)(scope, receive, send_guarded)
         except ClientDisconnect:
@@ -150,7 +151,7 @@ class Guard:
             if status != 0:
                 raise  # the connection is closed in the middle of the answer
             message = f"something went wrong; the log of the server has the reason, number {number}"
-            await error_reply(HttpError(500, message))(scope, receive, send_guarded)
+            await error_reply(Refused(500, message))(scope, receive, send_guarded)
         finally:
             seconds = time.perf_counter() - started
             route = scope.get(ROUTE, "other")
@@ -161,7 +162,7 @@ class Guard:
         size = len(scope["raw_path"]) + len(scope["query_string"])
         size += sum(len(name) + len(value) + 4 for name, value in headers)
         if size > self._limits.head or len(headers) > self._limits.headers:
-            raise HttpError(431, "the head of the request is too large")
+            raise Refused(431, "the head of the request is too large")
         if sum(name == b"host" for name, _ in headers) > 1:
-            raise HttpError(400, "there are two headers Host")
+            raise Refused(400, "there are two headers Host")
         self._access.check(scope["method"], scope["path"], Headers(scope=scope))

@@ -19,8 +19,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
+from ohmlearn.errors import InputError, Param
 from ohmlearn.serve.http_page import PAGE
-from ohmlearn.serve.http_replies import HttpError
+from ohmlearn.serve.serve_errors import Refused
 
 __all__ = ["PUBLIC", "Access", "Tokens", "check_listening", "is_loopback"]
 
@@ -123,7 +124,7 @@ class Access:
         self._hosts = LOOPBACK_NAMES | {host.lower().strip("[]").rstrip(".") for host in hosts}
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Raise HttpError if a request is not allowed.
+        """Raise Refused if a request is not allowed.
 
         Examples
         --------
@@ -132,7 +133,7 @@ class Access:
         >>> access.check("GET", "/v1/status", {"host": "example.org"})
         Traceback (most recent call last):
         ...
-        ohmlearn.serve.http_replies.HttpError: this server does not answer to the name ...
+        ohmlearn.serve.serve_errors.Refused: this server does not answer to the name ...
         """
         if self._tokens is not None:
             self._check_token(self._tokens, method, path, headers.get("authorization"))
@@ -146,23 +147,23 @@ class Access:
         challenge = {"WWW-Authenticate": "Bearer"}
         kind, _, token = (given or "").partition(" ")
         if kind.lower() != "bearer":
-            raise HttpError(
+            raise Refused(
                 401,
                 "a token is needed; send the header Authorization: Bearer TOKEN",
                 headers=challenge,
             )
         scope = tokens.scope_of(token.strip())
         if scope is None:
-            raise HttpError(401, "the token is not known", headers=challenge)
+            raise Refused(401, "the token is not known", headers=challenge)
         if scope != "write" and not (
             method in READING or (method == "POST" and path == "/v1/labels:lookup")
         ):
-            raise HttpError(403, "the token allows reading only; this needs a write token")
+            raise Refused(403, "the token allows reading only; this needs a write token")
 
     def _check_host(self, host: str) -> None:
         name = _host_name(host)
         if name not in self._hosts and not is_loopback(name):
-            raise HttpError(
+            raise Refused(
                 403,
                 f"this server does not answer to the name {name!r}; to allow it, start the server "
                 f"with --allow-host NAME",
@@ -179,7 +180,7 @@ class Access:
             if path in PUBLIC and method in READING and _follows_link(headers):
                 foreign = False
         if foreign:
-            raise HttpError(403, "requests from pages of other sites are refused")
+            raise Refused(403, "requests from pages of other sites are refused")
 
 
 def _follows_link(headers: Mapping[str, str]) -> bool:
@@ -226,7 +227,8 @@ def check_listening(host: str, tokens: Tokens | None) -> None:
     >>> check_listening("0.0.0.0", None)
     Traceback (most recent call last):
     ...
-    ValueError: host = '0.0.0.0' can be reached by other machines, which needs a token_file; ...
+    ohmlearn.errors.InputError: host = '0.0.0.0' can be reached by other machines, which needs a
+    token_file; ...
     """
     if tokens is not None:
         return
@@ -237,7 +239,7 @@ def check_listening(host: str, tokens: Tokens | None) -> None:
             addresses = [str(address[0]) for *_, address in found]
         if all(is_loopback(address) for address in addresses):
             return
-    raise ValueError(
-        f"host = {host!r} can be reached by other machines, which needs a token_file; without one, "
-        f"listen on 127.0.0.1"
+    raise InputError(
+        f"{Param('host', host)} can be reached by other machines, which needs a "
+        f"{Param('token_file')}; without one, listen on 127.0.0.1"
     )

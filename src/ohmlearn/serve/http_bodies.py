@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from ohmlearn.serve.http_replies import HttpError
+from ohmlearn.serve.serve_errors import Refused
 
 __all__ = ["BodyReader", "gunzip", "is_gzip", "media_type", "parse_json", "short"]
 
@@ -65,7 +65,7 @@ class BodyReader:
 
         Raises
         ------
-        HttpError
+        Refused
             408 if it takes too long, 413 if it is too large, 429 if memory is short.
         starlette.requests.ClientDisconnect
         """
@@ -85,7 +85,7 @@ class BodyReader:
         except TimeoutError:
             if self._stopping:
                 raise _stopping() from None
-            raise HttpError(
+            raise Refused(
                 408,
                 f"the body took more than {self._seconds:g} seconds; send smaller batches",
                 headers={"Connection": "close"},
@@ -101,10 +101,10 @@ class BodyReader:
         if counted.n_bytes > self._limit:
             raise self._too_large()
         if self._held > self._limit_of_all:
-            raise HttpError(429, "too many requests with large bodies", retry_after=1.0)
+            raise Refused(429, "too many requests with large bodies", retry_after=1.0)
 
-    def _too_large(self) -> HttpError:
-        return HttpError(413, f"the body is larger than {self._limit:,} bytes; send it in parts")
+    def _too_large(self) -> Refused:
+        return Refused(413, f"the body is larger than {self._limit:,} bytes; send it in parts")
 
 
 @dataclass
@@ -114,9 +114,9 @@ class Counted:
     n_bytes: int = 0
 
 
-def _stopping() -> HttpError:
+def _stopping() -> Refused:
     headers = {"Connection": "close"}
-    return HttpError(503, "the server is stopping", retry_after=5.0, headers=headers)
+    return Refused(503, "the server is stopping", retry_after=5.0, headers=headers)
 
 
 def media_type(request: Request) -> str:
@@ -129,7 +129,7 @@ def media_type(request: Request) -> str:
             "utf8",
             "us-ascii",
         ):
-            raise HttpError(415, f"charset {value.strip()!r} is not known; send UTF-8")
+            raise Refused(415, f"charset {value.strip()!r} is not known; send UTF-8")
     return kind.strip().lower()
 
 
@@ -140,7 +140,7 @@ def is_gzip(request: Request) -> bool:
         return False
     if given in ("gzip", "x-gzip"):
         return True
-    raise HttpError(
+    raise Refused(
         415,
         f"Content-Encoding {given!r} is not known; send gzip or no compression",
         headers={"Accept-Encoding": "gzip"},
@@ -158,7 +158,7 @@ def gunzip(body: bytes, limit: int) -> bytes:
     >>> gunzip(gzip.compress(bytes(1000)), 100)
     Traceback (most recent call last):
     ...
-    ohmlearn.serve.http_replies.HttpError: the body is larger than 100 bytes when decompressed; ...
+    ohmlearn.serve.serve_errors.Refused: the body is larger than 100 bytes when decompressed; ...
     """
     parts: list[bytes] = []
     n_bytes, n_members = 0, 0
@@ -178,11 +178,11 @@ def gunzip(body: bytes, limit: int) -> bytes:
                     rest, member = member.unused_data, None
                 if n_bytes > limit or n_members > MOST_MEMBERS:
                     message = f"the body is larger than {limit:,} bytes when decompressed"
-                    raise HttpError(413, f"{message}; send it in parts")
+                    raise Refused(413, f"{message}; send it in parts")
     except zlib.error:
-        raise HttpError(400, "the body is not valid gzip data") from None
+        raise Refused(400, "the body is not valid gzip data") from None
     if member is not None or not body:
-        raise HttpError(400, "the body ends before its gzip data does")
+        raise Refused(400, "the body ends before its gzip data does")
     return b"".join(parts)
 
 
@@ -196,23 +196,23 @@ def parse_json(body: bytes) -> Any:
     >>> parse_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
     ...
-    ohmlearn.serve.http_replies.HttpError: the body is not valid JSON: 'a' is given twice ...
+    ohmlearn.serve.serve_errors.Refused: the body is not valid JSON: 'a' is given twice ...
     """
     try:
         return json.loads(
             body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant
         )
     except UnicodeDecodeError as error:
-        raise HttpError(400, f"the body is not UTF-8: byte {error.start + 1} is wrong") from None
+        raise Refused(400, f"the body is not UTF-8: byte {error.start + 1} is wrong") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise HttpError(400, f"the body is not valid JSON: {error.msg}, {where}") from None
+        raise Refused(400, f"the body is not valid JSON: {error.msg}, {where}") from None
     except RecursionError:
-        raise HttpError(400, "the body is not valid JSON: it is nested too deeply") from None
+        raise Refused(400, "the body is not valid JSON: it is nested too deeply") from None
     except _Invalid as error:
-        raise HttpError(400, f"the body is not valid JSON: {error}") from None
+        raise Refused(400, f"the body is not valid JSON: {error}") from None
     except ValueError:  # an integer of thousands of digits
-        raise HttpError(400, "the body is not valid JSON: a number is too long") from None
+        raise Refused(400, "the body is not valid JSON: a number is too long") from None
 
 
 class _Invalid(ValueError):

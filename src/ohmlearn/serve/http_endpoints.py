@@ -31,8 +31,8 @@ from ohmlearn.serve.http_questions import (
     read_nodes,
     read_path_node,
 )
-from ohmlearn.serve.http_refusals import refusals
-from ohmlearn.serve.http_replies import HttpError, JsonReply, to_json
+from ohmlearn.serve.http_replies import JsonReply, to_json
+from ohmlearn.serve.serve_errors import Refused, refusals
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -137,7 +137,7 @@ class Endpoints:
         skip_bad = query.choice("on_bad", "refuse", "skip") == "skip"
         form = FORMS.get(media_type(request))
         if form is None:
-            raise HttpError(
+            raise Refused(
                 415,
                 "edges are accepted as application/x-ndjson, text/csv or "
                 "application/vnd.apache.arrow.stream; set the header Content-Type to one of these",
@@ -229,7 +229,7 @@ class Endpoints:
         answer = await self._in_thread(self._lookups, self._service.lookup, [node])
         (result,) = answer.pop("results")
         if not result["known"]:
-            raise HttpError(404, f"node {node!r} is not known; no edge has it")
+            raise Refused(404, f"node {node!r} is not known; no edge has it")
         return JsonReply(answer | result)
 
     async def lookup(self, request: Request) -> Response:
@@ -314,10 +314,10 @@ class Endpoints:
     async def readyz(self, request: Request) -> Response:
         """Say whether edges are accepted and answers are computed."""
         if self._stopping.is_set() or not self._service.ready:
-            raise HttpError(503, "the service is not ready to take edges", retry_after=1.0)
+            raise Refused(503, "the service is not ready to take edges", retry_after=1.0)
         if self._service.answers_fail:
             message = "edges are taken, but new answers fail; /v1/status says why"
-            raise HttpError(503, message, retry_after=10.0)
+            raise Refused(503, message, retry_after=10.0)
         return JsonReply({"ready": True})
 
     async def metrics(self, request: Request) -> Response:
@@ -331,7 +331,7 @@ class Endpoints:
     async def _json_body(self, request: Request) -> AsyncIterator[tuple[Any, int]]:
         """Read a body in JSON and its size; it counts against the limit of all until it is used."""
         if media_type(request) != "application/json":
-            raise HttpError(415, "the body must be JSON; set Content-Type: application/json")
+            raise Refused(415, "the body must be JSON; set Content-Type: application/json")
         is_packed, reader = is_gzip(request), self._json_bodies
         with reader.counted() as counted:
             text = await reader.read(request, counted)

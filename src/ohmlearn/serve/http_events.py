@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ohmlearn.serve.http_replies import HttpError, to_json
+from ohmlearn.serve.http_replies import to_json
+from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -28,7 +29,7 @@ RESTLESS = ("uptime_seconds", "memory_mib")
 class _LimitedStream(Response):
     """A stream of which there may be only so many at the same time."""
 
-    def __init__(self, running: set[object], most: int, kind: str, too_many: HttpError) -> None:
+    def __init__(self, running: set[object], most: int, kind: str, too_many: Refused) -> None:
         super().__init__()
         self._running, self._most, self._kind, self._too_many = running, most, kind, too_many
 
@@ -68,7 +69,7 @@ class EventStream(_LimitedStream):
     def __init__(
         self, service: Service, stopping: asyncio.Event, clients: set[object], most: int
     ) -> None:
-        too_many = HttpError(503, f"there are {most} clients for events already", retry_after=10.0)
+        too_many = Refused(503, f"there are {most} clients for events already", retry_after=10.0)
         super().__init__(clients, most, "text/event-stream", too_many)
         self._service, self._stopping = service, stopping
 
@@ -117,7 +118,7 @@ class ExportStream(_LimitedStream):
         running: set[object],
         most: int,
     ) -> None:
-        too_many = HttpError(429, f"{most} exports are running already", retry_after=5.0)
+        too_many = Refused(429, f"{most} exports are running already", retry_after=5.0)
         super().__init__(running, most, "application/vnd.apache.parquet", too_many)
         self._export, self._pool = export, pool
 

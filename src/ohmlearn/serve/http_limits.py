@@ -18,7 +18,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ohmlearn.serve.http_replies import HttpError, error_reply
+from ohmlearn.serve.http_replies import error_reply
+from ohmlearn.serve.serve_errors import Refused
 
 try:
     import httptools
@@ -78,7 +79,7 @@ def raise_file_limit(max_connections: int) -> int:
     return min(max_connections, max(16, soft - RESERVED_FILES))
 
 
-def refusal(error: HttpError) -> bytes:
+def refusal(error: Refused) -> bytes:
     """Return a whole answer for a request that never reaches the application."""
     reply = error_reply(error)
     lines = [f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}"]
@@ -114,7 +115,7 @@ class _Limited:
         super().connection_made(transport)  # type: ignore[misc]
         transport.set_write_buffer_limits(high=256 << 10)
         if len(self.connections) > self.limits.max_connections and not self._make_room():
-            self._refuse(HttpError(503, "too many connections", retry_after=5.0))
+            self._refuse(Refused(503, "too many connections", retry_after=5.0))
             return
         self.idle[self] = None
         self._expect_head()
@@ -163,9 +164,7 @@ class _Limited:
             return
         if self._has_data and self.cycle is None:
             seconds = f"{self.limits.head_seconds:g}"
-            self._refuse(
-                HttpError(408, f"the head of the request took more than {seconds} seconds")
-            )
+            self._refuse(Refused(408, f"the head of the request took more than {seconds} seconds"))
         else:
             self.transport.close()
 
@@ -190,7 +189,7 @@ class _Limited:
             self._write_timer.cancel()
             self._write_timer = None
 
-    def _refuse(self, error: HttpError) -> None:
+    def _refuse(self, error: Refused) -> None:
         """Answer in place of the application, and close the connection."""
         self._stop_head_timer()
         self.idle.pop(self, None)
@@ -201,7 +200,7 @@ class _Limited:
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
-        self._refuse(HttpError(400, "the request is not valid HTTP"))
+        self._refuse(Refused(400, "the request is not valid HTTP"))
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: a client may offer another protocol, and is answered in HTTP/1.1."""
@@ -236,7 +235,7 @@ else:
                 and self._n_head > self.limits.head
                 and not self.transport.is_closing()
             ):
-                self._refuse(HttpError(431, "the head of the request is too large"))
+                self._refuse(Refused(431, "the head of the request is too large"))
 
         def on_headers_complete(self) -> None:
             self._in_head, self._n_head = False, 0

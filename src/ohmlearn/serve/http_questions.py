@@ -8,9 +8,10 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.requests import Request
 
+from ohmlearn.errors import Param
 from ohmlearn.serve.database import AS_INTEGER, LABEL_WEIGHTS
 from ohmlearn.serve.http_bodies import short
-from ohmlearn.serve.http_replies import HttpError
+from ohmlearn.serve.serve_errors import Refused
 
 __all__ = ["Query", "batch_id_of", "read_label_rows", "read_nodes", "read_path_node"]
 
@@ -31,14 +32,14 @@ class Query:
             text = request.scope["query_string"].decode("ascii")
             pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=20)
         except ValueError:  # not UTF-8, or too many
-            raise HttpError(400, "the query of the address cannot be read") from None
+            raise Refused(400, "the query of the address cannot be read") from None
         self._values: dict[str, str] = {}
         for name, value in pairs:
             if name not in names:
                 known = f"knows {', '.join(names)}" if names else "takes none"
-                raise HttpError(400, f"query parameter {short(name)} is unknown; this {known}")
+                raise Refused(400, f"query parameter {short(name)} is unknown; this {known}")
             if name in self._values:
-                raise HttpError(400, f"query parameter {name} is given twice")
+                raise Refused(400, f"query parameter {Param(name)} is given twice")
             self._values[name] = value
 
     def text(self, name: str) -> str | None:
@@ -50,7 +51,8 @@ class Query:
         value = self._values.get(name, default)
         if value not in (default, *others):
             words = " or ".join((default, *others))
-            raise HttpError(400, f"{name} must be {words}, got {short(value)}")
+            must = f"must be {words}, got {short(value)}"
+            raise Refused(400, f"{Param(name)} {must}", value=value)
         return value
 
     def integer(self, name: str, default: int, least: int, most: int) -> int:
@@ -59,9 +61,8 @@ class Query:
         if value is None:
             return default
         if not INTEGER.fullmatch(value) or not least <= int(value) <= most:
-            raise HttpError(
-                400, f"{name} must be an integer from {least} to {most}, got {short(value)}"
-            )
+            must = f"must be an integer from {least} to {most}, got {short(value)}"
+            raise Refused(400, f"{Param(name)} {must}", value=value)
         return int(value)
 
 
@@ -70,19 +71,21 @@ def batch_id_of(request: Request, query: Query) -> str | None:
     given = query.text("batch_id")
     headers = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
     if len(headers) > 1:
-        raise HttpError(400, "there are two headers Idempotency-Key; send one")
+        raise Refused(400, "there are two headers Idempotency-Key; send one")
     if headers:
         try:
             header = headers[0].decode("utf-8")
         except UnicodeDecodeError:
-            raise HttpError(400, "the header Idempotency-Key is not UTF-8") from None
+            raise Refused(400, "the header Idempotency-Key is not UTF-8") from None
         if given not in (None, header):
-            raise HttpError(400, "batch_id and the header Idempotency-Key differ; send one of them")
+            raise Refused(
+                400, f"{Param('batch_id')} and the header Idempotency-Key differ; send one of them"
+            )
         given = header
     if given is None:
         return None
     if not 0 < len(given) <= LONGEST_BATCH_ID or not given.isprintable():
-        raise HttpError(
+        raise Refused(
             400,
             f"the id of a batch must have 1 to {LONGEST_BATCH_ID} printable characters, "
             f"got {short(given)}",
@@ -94,11 +97,11 @@ def read_path_node(request: Request, prefix: bytes, id_kind: str | None, longest
     """Return the id of a node at the end of a path; it may contain escaped slashes."""
     path: bytes = request.scope["raw_path"]
     if not path.startswith(prefix):
-        raise HttpError(404, "there is nothing at this address")
+        raise Refused(404, "there is nothing at this address")
     try:
         text = unquote_to_bytes(path[len(prefix) :]).decode("utf-8")
     except UnicodeDecodeError:
-        raise HttpError(400, "the id of the node is not UTF-8") from None
+        raise Refused(400, "the id of the node is not UTF-8") from None
     return _as_node(text, id_kind, longest, None)
 
 
@@ -136,13 +139,13 @@ def read_label_rows(
 def _read_list(body: Any, name: str, most: int) -> list[Any]:
     """Return the list that is the only entry of an object."""
     if not isinstance(body, dict) or not isinstance(body.get(name), list):
-        raise HttpError(400, f'the body must be an object {{"{name}": [...]}}')
+        raise Refused(400, f'the body must be an object {{"{name}": [...]}}')
     for other in body:
         if other != name:
-            raise HttpError(400, f"{short(other)} is unknown; the body has {name} only")
+            raise Refused(400, f"{short(other)} is unknown; the body has {name} only")
     items: list[Any] = body[name]
     if len(items) > most:
-        raise HttpError(413, f"there are {len(items):,} {name}, but at most {most:,} are accepted")
+        raise Refused(413, f"there are {len(items):,} {name}, but at most {most:,} are accepted")
     return items
 
 
@@ -192,5 +195,5 @@ def _check_text(what: str, value: str, longest: int, row: int | None) -> None:
         raise _wrong(row, f"{what} has {size:,} bytes, but at most {longest} are accepted")
 
 
-def _wrong(row: int | None, message: str) -> HttpError:
-    return HttpError(400, message if row is None else f"row {row}: {message}", row=row)
+def _wrong(row: int | None, message: str) -> Refused:
+    return Refused(400, message, row=row)

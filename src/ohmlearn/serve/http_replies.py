@@ -1,4 +1,4 @@
-"""JSON answers, and errors that become one."""
+"""Answers in JSON, and errors as such answers."""
 
 from __future__ import annotations
 
@@ -9,39 +9,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-__all__ = ["HttpError", "JsonReply", "error_reply", "to_json"]
+from ohmlearn.errors import query_style, render
+from ohmlearn.serve.serve_errors import Refused
 
-
-class HttpError(Exception):
-    """A request that cannot be answered, and why.
-
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    message : str
-        A sentence for the client. It must not contain names of files on this machine.
-    row : int, optional
-        The row of the body that is wrong, counted from 1.
-    retry_after : float, optional
-        After how many seconds to try again.
-    headers : dict, optional
-        More headers of the answer.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        row: int | None = None,
-        retry_after: float | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status, self.message, self.row = status, message, row
-        self.retry_after = retry_after
-        self.headers = dict(headers or {})
+__all__ = ["JsonReply", "error_reply", "to_json"]
 
 
 class JsonReply(Response):
@@ -54,16 +25,17 @@ class JsonReply(Response):
         return content if isinstance(content, bytes) else to_json(content)
 
 
-def error_reply(error: HttpError) -> JsonReply:
-    """Return the answer that says what is wrong."""
-    about: dict[str, Any] = {"status": error.status, "message": error.message}
+def error_reply(error: Refused) -> JsonReply:
+    """Return the answer that says what is wrong; see the schema Error."""
+    about: dict[str, Any] = {"status": error.status, "message": error.render(query_style)}
+    about["remedy"] = None if error.remedy is None else render(error.remedy, query_style)
+    for name in ("parameter", "value", "row", "retry_after"):
+        about[name] = getattr(error, name)
     headers = dict(error.headers)
-    if error.row is not None:
-        about["row"] = error.row
     if error.retry_after is not None:
-        about["retry_after"] = error.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))  # whole seconds
-    return JsonReply({"error": about}, error.status, headers)
+    known = {name: part for name, part in about.items() if part is not None}
+    return JsonReply({"error": known}, error.status, headers)
 
 
 def to_json(content: Any) -> bytes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from ohmlearn.errors import InputError, Param
 from ohmlearn.serve.http_app import make_app
 from ohmlearn.serve.http_auth import Tokens, check_listening
 from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
@@ -109,8 +110,9 @@ def make_server(
     try:
         config.load()
     except OSError as error:  # that of ssl is one
-        raise ValueError(
-            f"ssl_certfile = {ssl_certfile!r} and its key cannot be used: {error.strerror or error}"
+        raise InputError(
+            f"{Param('ssl_certfile', ssl_certfile)} and its key cannot be used: "
+            f"{error.strerror or error}"
         ) from None
     return Server(config, app, limits)
 
@@ -126,7 +128,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror:
-        raise ValueError(f"host = {host!r} is not a name or address of this machine") from None
+        why = "is not a name or address of this machine"
+        raise InputError(f"{Param('host', host)} {why}") from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -136,8 +139,9 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = error.strerror or str(error)
-        raise ValueError(
-            f"cannot listen on host = {host!r}, port = {port}: {reason}; give another port"
+        raise InputError(
+            f"cannot listen on {Param('host', host)}, {Param('port', port)}: {reason}; give "
+            f"another port"
         ) from None
     listener.setblocking(False)
     return listener

@@ -43,7 +43,14 @@ SCHEMAS: Json = {
     "Error": object_of(
         "error",
         error=object_of(
-            "status message", status=INTEGER, message=TEXT, row=INTEGER, retry_after=NUMBER
+            "status message",
+            status=INTEGER,
+            message={"type": "string", "description": "What is wrong, and what to do about it."},
+            parameter={"type": "string", "description": "The parameter that is wrong."},
+            value={"type": "string", "description": "Its value."},
+            row={"type": "integer", "description": "The row of the body, counted from 1."},
+            remedy={"type": "string", "description": "What to do, if it is known separately."},
+            retry_after={"type": "number", "description": "Seconds after which to try again."},
         ),
     ),
     "Certificate": object_of(

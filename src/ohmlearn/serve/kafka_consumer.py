@@ -42,7 +42,7 @@ from ohmlearn.serve.kafka_dead_letters import DeadLetters
 from ohmlearn.serve.kafka_messages import EMPTY, CannotJoinError, Form, decode_messages
 from ohmlearn.serve.kafka_partition import KafkaPartition, Message
 from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
-from ohmlearn.serve.serve_errors import Busy, Refused
+from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -450,7 +450,7 @@ class Consumer:
     def _retry_later(self, part: KafkaPartition, error: BaseException) -> None:
         part.n_failures += 1
         delay = min(0.1 * 2.0 ** min(part.n_failures, 10), LONGEST_RETRY)
-        if isinstance(error, Busy):
+        if isinstance(error, Refused) and error.status == 429 and error.retry_after is not None:
             delay = min(error.retry_after, LONGEST_RETRY)
         else:
             self._problems.note(f"{part}: {reason_of(error)}")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ohmlearn.edge_log import LogFollower, LogSnapshot
+from ohmlearn.errors import query_style, render, text_of
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
@@ -292,4 +293,4 @@ def describe(error: Exception) -> str:
     ('no labels', 'OSError')
     """
     is_safe = isinstance(error, ValueError) and not isinstance(error, SourceError)
-    return str(error)[:300] if is_safe else type(error).__name__
+    return render(text_of(error), query_style)[:300] if is_safe else type(error).__name__

@@ -4,28 +4,67 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["Busy", "Gone", "Refused", "storage_error"]
+from ohmlearn.edge_log import LogError
+from ohmlearn.errors import UNSET, InputError, OhmError, Place
 
+__all__ = ["Refused", "refusals", "storage_error"]
 
-class Refused(Exception):
-    """Something that the service does not take; `status` is that of HTTP."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Busy(Refused):
-    """More work has come than can wait; try again after `retry_after` seconds."""
-
-    def __init__(self, message: str, retry_after: float) -> None:
-        super().__init__(429, message)
-        self.retry_after = retry_after
+LATER = {429: 1.0, 503: 5.0, 507: 5.0}  # seconds after which to try again
 
 
-class Gone(ValueError):
-    """Changes that are no longer kept."""
+class Refused(OhmError):
+    """A request or a batch that the service does not take or answer, and why.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    message : str
+        A sentence for the client. It must not contain names of files on this machine.
+    row : int, optional
+        The row of the body that is wrong, counted from 1.
+    retry_after : float, optional
+        After how many seconds to try again.
+    headers : dict, optional
+        More headers of the answer.
+    remedy, value : optional
+        As in `OhmError`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        row: int | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        remedy: str | None = None,
+        value: Any = UNSET,
+    ) -> None:
+        place = None if row is None else Place("", row)
+        super().__init__(message, remedy=remedy, place=place, value=value)
+        self.status, self.row, self.headers = status, row, dict(headers or {})
+        self.retry_after = LATER.get(status) if retry_after is None else retry_after
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Let clients know which of the values that they sent is wrong."""
+    try:
+        yield
+    except LogError:  # a damaged file, whose name is for the log of the server only
+        raise
+    except InputError as error:
+        row = None if error.place is None else error.place.row
+        value = UNSET if error.value is None else error.value
+        raise Refused(400, error.message, remedy=error.remedy, row=row, value=value) from None
+    except ValueError as error:
+        raise Refused(400, " ".join(str(error).split())) from None
 
 
 def storage_error(error: OSError | sqlite3.Error) -> Refused:

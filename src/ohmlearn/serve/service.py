@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from ohmlearn.errors import Param
 from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.process_cost import peak_memory
@@ -26,12 +27,12 @@ from ohmlearn.serve.edge_intake import Intake
 from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.map_thread import Surveyor
 from ohmlearn.serve.sampler_thread import Sampler
-from ohmlearn.serve.serve_errors import Busy, Gone, Refused, storage_error
+from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker_thread import Worker
 
-__all__ = ["Busy", "Gone", "LabelRow", "Offset", "Receipt", "Refused", "Service"]
+__all__ = ["LabelRow", "Offset", "Receipt", "Refused", "Service"]
 
 EXPIRE_EVERY = 60.0  # seconds between two looks for old edges
 MANY_RECORDS = 20_000  # small ones, after which the log is compacted
@@ -175,10 +176,8 @@ class Service:
 
         Raises
         ------
-        Busy
-            If too much is waiting.
         Refused
-            If the service is not ready, or is stopping.
+            If the service is not ready or is stopping, or with status 429 if too much is waiting.
         """
         self._check_ready()
         return self._intake.submit(batch, batch_id=batch_id, offset=offset, skip_bad=skip_bad)
@@ -250,9 +249,9 @@ class Service:
 
         Raises
         ------
-        Gone
-            If they are too old to be kept, or `since` was given out after the backup was made from
-            which this folder was restored.
+        Refused
+            With status 410, if they are too old to be kept, or `since` was given out after the
+            backup was made from which this folder was restored.
         """
         answers = self._labeller.answers
         oldest = self._database.changes_start()
@@ -262,9 +261,11 @@ class Service:
         elif not self._database.has_change(since):
             why = "this number was given out after the copy was made that is served now"
         if why:
-            raise Gone(
-                f"{why}, got since = {since}; start over: take changes_next of /v1/status, read "
-                f"/v1/export, then go on with that number"
+            raise Refused(
+                410,
+                f"{why}, got {Param('since', since)}",
+                remedy="start over: take changes_next of /v1/status, read /v1/export, then go on "
+                "with that number",
             )
         found, following = self._labeller.changes(since, limit)
         is_complete = following >= answers.changes_end

@@ -21,6 +21,7 @@ from ohmlearn.edge_log import EdgeLog, LogError
 from ohmlearn.edge_log.journal import journal_path
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.edge_log.records import file_lengths, load_log
+from ohmlearn.errors import InputError, Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
 from ohmlearn.serve.answer_store import Answers
@@ -119,8 +120,8 @@ def _refuse_other(path: Path, given: dict[str, Any]) -> None:
     names = {"horizon": "window", "random_state": "seed"}
     for name, value in given.items():
         if _in_seconds(name, stored.get(name)) != _in_seconds(name, value):
-            raise ValueError(
-                f"{path} was made with {names.get(name, name)} = {stored.get(name)!r}, got "
+            raise InputError(
+                f"{path} was made with {Param(names.get(name, name), stored.get(name))}, got "
                 f"{value!r}; leave it out, or use another folder"
             )
 

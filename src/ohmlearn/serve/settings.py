@@ -8,6 +8,7 @@ from typing import Any
 
 from ohmlearn.checks.parameters import N_JOBS, Constraints, Interval, check_parameters
 from ohmlearn.checks.times import DURATION_KIND, check_duration
+from ohmlearn.errors import InputError, Param
 
 __all__ = ["Settings"]
 
@@ -59,7 +60,8 @@ class Settings:
     >>> Settings(half_life="7d", window="30d")
     Traceback (most recent call last):
     ...
-    ValueError: half_life = '7d' and window = '30d' exclude each other; give one of them
+    ohmlearn.errors.InputError: half_life = '7d' and window = '30d' exclude each other; give one of
+    them
     """
 
     half_life: Any = None
@@ -80,14 +82,15 @@ class Settings:
     def __post_init__(self) -> None:
         check_parameters(type(self).__name__, CONSTRAINTS, vars(self))
         if self.half_life is not None and self.window is not None:
-            raise ValueError(
-                f"half_life = {self.half_life!r} and window = {self.window!r} exclude each other; "
-                f"give one of them"
+            raise InputError(
+                f"{Param('half_life', self.half_life)} and {Param('window', self.window)} exclude "
+                f"each other; give one of them"
             )
         for name in ("half_life", "window", "certify_every"):
             value = getattr(self, name)
             if value is not None and check_duration(name, value) < SHORTEST:
-                raise ValueError(f"{name} = {value!r} is shorter than a second; give a longer time")
+                why = "is shorter than a second; give a longer time"
+                raise InputError(f"{Param(name, value)} {why}")
 
     @property
     def certify_seconds(self) -> float | None:

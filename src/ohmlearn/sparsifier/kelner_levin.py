@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ohmlearn._arrays_file import check_arrays
 from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from ohmlearn.checks.edge_arrays import check_same_length
+from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
 
@@ -95,9 +96,10 @@ class KelnerLevin:
         square = epsilon**2  # 0 if it is too small for a float
         size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / square if square > 0 else math.inf
         if constant * self.alpha**2 * size > MAX_COPIES:
-            raise ValueError(
-                f'epsilon = {epsilon} is too close to 0 or 1 for scheme="paper" with {n_nodes} '
-                f"nodes, because it needs more than {MAX_COPIES} copies of each edge"
+            raise InputError(
+                f"{Param('epsilon', epsilon)} is too close to 0 or 1 for "
+                f"{Setting('scheme', 'paper')} with {n_nodes} nodes, because it needs more than "
+                f"{MAX_COPIES} copies of each edge"
             )
         self.block_size = math.ceil(size) if block_size is None else block_size
         self.n_copies = math.ceil(constant * self.alpha**2 * size)

@@ -23,6 +23,7 @@ from ohmlearn.checks.parameters import (
     check_seed,
 )
 from ohmlearn.checks.times import check_duration, check_duration_unit
+from ohmlearn.errors import InputError, Param, Setting, bad_value
 
 __all__ = [
     "CONSTANTS",
@@ -89,34 +90,40 @@ class SparsifierOptions:
             nothing = np.empty(0, dtype=np.int32)
             n = check_n_nodes(n, nothing, nothing)
             if n > MOST_NODES:
-                raise ValueError(f"n_nodes must be at most 2**30 = {MOST_NODES}, got {n}")
+                raise bad_value("n_nodes", f"be at most 2**30 = {MOST_NODES}", n)
         check_fraction("epsilon", self.epsilon)
         check_option("scheme", self.scheme, SCHEMES)
         check_option("constants", self.constants, CONSTANTS)
         check_n_jobs(self.n_jobs)
         if self.max_edges is not None and self.memory is not None:
-            raise ValueError(
-                f"max_edges = {self.max_edges} and memory = {self.memory!r} both set the budget; "
-                f"give only one of them"
+            raise InputError(
+                f"{Param('max_edges', self.max_edges)} and {Param('memory', self.memory)} both "
+                f"set the budget; give only one of them"
             )
         if self.max_edges is not None:
             check_count("max_edges", self.max_edges, MAX_EDGES)
         if self.memory is not None:
             check_memory("memory", self.memory)
             if n is None:
-                raise ValueError("memory needs n_nodes, because the nodes use part of it")
+                why = "because the nodes use part of it"
+                raise InputError(f"{Param('memory')} needs {Param('n_nodes')}, {why}")
             if self.budget < 2 * n:
-                raise ValueError(
-                    f"memory={self.memory!r} leaves room for {max(self.budget, 0)} edges among {n} "
-                    f"nodes, fewer than two per node; give at least "
+                raise InputError(
+                    f"{Param('memory', self.memory)} leaves room for {max(self.budget, 0)} "
+                    f"edges among {n} nodes, fewer than two per node; give at least "
                     f"{n * (NODE_BYTES + 2 * self._row_bytes)} bytes"
                 )
         if n is not None:
             self.check_room(n)
         if self.budget and self.scheme != "resample":
-            raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
+            raise InputError(f"a budget {self._needs_resampling}")
         if self.scheme == "paper" and n is None:
-            raise ValueError('scheme="paper" must know the number of nodes; give n_nodes')
+            problem = f"{Param('scheme', 'paper')} must know the number of nodes"
+            raise InputError(problem, remedy=f"give {Param('n_nodes')}")
+
+    @property
+    def _needs_resampling(self) -> str:
+        return f"needs {Setting('scheme', 'resample')}, got {Param('scheme', self.scheme)}"
 
     @property
     def budget(self) -> int:
@@ -162,13 +169,14 @@ class SparsifierOptions:
                 continue
             duration = check_duration(name, value)
             if duration < SMALLEST:
-                raise ValueError(f"{name} must be at least {SMALLEST}, got {value!r}")
+                raise bad_value(name, f"be at least {SMALLEST}", value)
             if not isinstance(value, str | int | float):  # a timedelta is in seconds, as a text
                 object.__setattr__(self, name, f"{duration:.9f}s")
             if self.scheme != "resample":
-                raise ValueError(f'{name} needs scheme="resample", got scheme={self.scheme!r}')
+                raise InputError(f"{Param(name)} {self._needs_resampling}")
         if self.half_life is not None and self.horizon is not None:
-            raise ValueError("half_life and horizon are two ways to forget; give only one of them")
+            ways = f"{Param('half_life')} and {Param('horizon')}"
+            raise InputError(f"{ways} are two ways to forget; give only one of them")
 
     @property
     def threads(self) -> int:
@@ -192,9 +200,9 @@ class SparsifierOptions:
     def check_room(self, n_nodes: int) -> None:
         """Refuse a budget that is too small for a connected graph with so many nodes."""
         if 0 < self.budget < 2 * n_nodes:
-            raise ValueError(
-                f"max_edges = {self.budget} is fewer than two edges for each of {n_nodes} nodes; "
-                f"give at least {2 * n_nodes}"
+            raise InputError(
+                f"{Param('max_edges', self.budget)} is fewer than two edges for each of {n_nodes} "
+                f"nodes; give at least {2 * n_nodes}"
             )
 
     def to_json(self, seed: int) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ohmlearn._arrays_file import read_arrays, write_arrays
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn
+from ohmlearn.errors import InputError, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 
@@ -95,9 +96,9 @@ class SavedSparsifier(Shown, Shared):
         try:
             return cls.from_state(arrays)
         except (ValueError, ArithmeticError, TypeError) as error:  # numbers may have any size
-            raise ValueError(
-                f"{path} holds no sparsifier that can continue: {error}; restore it from a copy, "
-                f"or sparsify the edges again"
+            raise InputError(
+                f"{path} holds no sparsifier that can continue: {text_of(error)}; restore it from "
+                f"a copy, or sparsify the edges again"
             ) from error
 
     @in_turn

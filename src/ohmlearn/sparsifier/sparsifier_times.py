@@ -16,11 +16,13 @@ from ohmlearn.checks.times import (
     find_unix_unit,
     most_ahead,
 )
+from ohmlearn.errors import InputError, InPython, Param, Setting
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 
 __all__ = ["check_arrivals", "check_moments", "choose_view"]
 
+SKIP = f"use {Setting('latest', ...)} and {Setting('on_bad', 'skip')}{InPython(' of read_edges')}"
 MOST_AHEAD = 1e6  # half-lives or horizons; an edge so far ahead has probably a wrong time
 MOST_HALF_LIVES = 2.0**40  # between time 0 and an edge: as in cpp/sampling/decay.hpp
 
@@ -37,24 +39,28 @@ def choose_view(
     >>> choose_view(SparsifierOptions(half_life=7), 100.0, 99, None)
     Traceback (most recent call last):
     ...
-    ValueError: at = 99.0 is before the latest edge, of time 100.0: what has been dropped since then
-    cannot come back; ask for a later time
+    ohmlearn.errors.InputError: at = 99.0 is before the latest edge, of time 100.0: what has been
+    dropped since then cannot come back; ask for a later time
     """
     has_half_life = options.decay < math.inf
     if at is not None and not has_half_life:
-        raise ValueError("at is the time to which weights have faded; it needs a half_life")
+        raise InputError(
+            f"{Param('at')} is the time to which weights have faded; it needs a "
+            f"{Param('half_life')}"
+        )
     if since is not None and options.reach is None:
-        raise ValueError(
-            "since needs a sparsifier that keeps times; make it with horizon=..., or math.inf"
+        raise InputError(
+            f"{Param('since')} needs a sparsifier that keeps times; make it with "
+            f"{Param('horizon')}, for example {Setting('horizon', math.inf)}"
         )
     if has_half_life:
         moment = latest if at is None else check_moment("at", at)
         if moment is None:  # no edge yet
             moment = 0.0
         if latest is not None and moment < latest:
-            raise ValueError(
-                f"at = {moment} is before the latest edge, of time {latest}: what has been dropped "
-                f"since then cannot come back; ask for a later time"
+            raise InputError(
+                f"{Param('at', moment)} is before the latest edge, of time {latest}: what has "
+                f"been dropped since then cannot come back; ask for a later time"
             )
         return TimeView(at=moment, half_life=options.decay)
     if options.reach is None:
@@ -62,9 +68,9 @@ def choose_view(
     oldest = -math.inf if latest is None else latest - options.reach
     start = oldest if since is None else check_moment("since", since)
     if start < oldest:
-        raise ValueError(
-            f"since = {start} is before {oldest}, where the horizon of {options.reach} before the "
-            f"latest edge ends; give a longer horizon"
+        raise InputError(
+            f"{Param('since', start)} is before {oldest}, the earliest time that "
+            f"{Param('horizon', options.reach)} keeps; give {Param('horizon')} a larger value"
         )
     return TimeView(since=start)
 
@@ -84,9 +90,9 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
     >>> check_arrivals(np.array([1.0, 3e9, 2.0]), 0.0, SparsifierOptions(half_life=7))
     Traceback (most recent call last):
     ...
-    ValueError: t[1] = 3000000000.0 is more than a million times half_life = 7 after all earlier
-    edges, so that these would be forgotten; if it is a typing error, correct it, or use
-    read_edges(..., latest=..., on_bad='skip')
+    ohmlearn.errors.InputError: t[1] = 3000000000.0 is more than a million times half_life = 7
+    after all earlier edges, so that these would be forgotten; if it is a typing error, correct it,
+    or use latest=... and on_bad="skip" of read_edges
     """
     if len(t) == 0:
         return
@@ -97,17 +103,18 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
     low, high = _core.find_range(t)
     if options.reach is None and max(high, -low) > MOST_HALF_LIVES * span:
         at = int(np.argmax(np.abs(t)))
-        raise ValueError(
-            f"half_life = {options.half_life!r} is too short for times such as t[{at}] = {t[at]}: "
-            f"float64 numbers of that size are too coarse; subtract a constant from all times"
+        raise InputError(
+            f"{Param('half_life', options.half_life)} is too short for times such as "
+            f"{InPython(f't[{at}] = {t[at]}', str(t[at]))}: float64 numbers of that size are too "
+            f"coarse; subtract a constant from all times"
         )
     given = getattr(options, name)
     if isinstance(given, str) and high > time.time() + most_ahead(span):  # so these are seconds
         at = int(np.argmax(t))
-        raise ValueError(
-            f"t[{at}] = {describe_time(high, True)} is {high - time.time():.0f} s ahead of the "
-            f"clock, so that with {name} = {given!r} all other edges would be forgotten; correct "
-            f"it, or use read_edges(..., latest=..., on_bad='skip')"
+        raise InputError(
+            f"{_at(at, describe_time(high, True))} is {high - time.time():.0f} s ahead of the "
+            f"clock, so that with {Param(name, given)} all other edges would be forgotten; "
+            f"correct it, or {SKIP}"
         )
     start = latest if latest > -math.inf else t[0]
     if high - start <= MOST_AHEAD * span:
@@ -117,11 +124,14 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
     if not ahead.any():
         return
     at = int(np.argmax(ahead))
-    raise ValueError(
-        f"t[{at}] = {t[at]} is more than a million times {name} = {given!r} after "
-        f"all earlier edges, so that these would be forgotten; if it is a typing error, correct "
-        f"it, or use read_edges(..., latest=..., on_bad='skip')"
+    raise InputError(
+        f"{_at(at, t[at])} is more than a million times {Param(name, given)} after all earlier "
+        f"edges, so that these would be forgotten; if it is a typing error, correct it, or {SKIP}"
     )
+
+
+def _at(position: int, time: Any) -> InPython:
+    return InPython(f"t[{position}] = {time}", f"the time {time}")
 
 
 def _check_first(t: NDArray[np.float64], options: SparsifierOptions) -> None:

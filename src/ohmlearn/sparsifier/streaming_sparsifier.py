@@ -16,6 +16,7 @@ from ohmlearn._sharing import in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
 from ohmlearn.edges import Batch, Edges
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import adopt_csr
 from ohmlearn.graph.time_view import TimeView
@@ -175,7 +176,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         else:
             how = (options.scheme == "resample", options.threads, n is None, options.decay)
             arguments = (n or 0, seed, *rates, *how)
-        with naming_size(f"n_nodes = {n}"):
+        with naming_size(f"{n} nodes"):
             return make(*arguments, state)
 
     def update(
@@ -260,9 +261,9 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         if not isinstance(sampler, _core.Sampler) or self.options.has_times:
             return False
         if limit is not None and n_nodes > limit:
-            raise ValueError(
-                f"the points have {n_nodes} nodes, but n_nodes = {limit}; raise n_nodes, or leave "
-                f"it out"
+            raise InputError(
+                f"the points have {n_nodes} nodes, but {Param('n_nodes', limit)}; raise "
+                f"{Param('n_nodes')}, or leave it out"
             )
         self.options.check_room(n_nodes)
         with self._changing():
@@ -435,14 +436,14 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             raise ValueError("a sparsifier cannot be merged with itself; make one for each stream")
         schemes = self.options.scheme, other.options.scheme
         if schemes[0] != schemes[1]:
-            raise ValueError(
-                f"only sparsifiers with the same scheme can be merged, got {schemes[0]!r} and "
-                f"{schemes[1]!r}"
+            raise InputError(
+                f"only sparsifiers with the same {Param('scheme')} can be merged, got "
+                f"{schemes[0]!r} and {schemes[1]!r}"
             )
         for name, number in (("half_life", "decay"), ("horizon", "reach")):
             if getattr(self.options, number) != getattr(other.options, number):
-                raise ValueError(
-                    f"only sparsifiers with the same {name} can be merged, got "
+                raise InputError(
+                    f"only sparsifiers with the same {Param(name)} can be merged, got "
                     f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
                 )
 
