@@ -9,7 +9,6 @@ import click
 from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
-    from ohmlearn.cli.state_option import StateIntake
     from ohmlearn.edges import Batch, Edges
     from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream, ReadOptions
@@ -238,7 +237,6 @@ def watch_edges(
     stream: "Edges",
     options: dict[str, Any],
     sparsifier: "StreamingSparsifier | None" = None,
-    intake: "StateIntake | None" = None,
     needs_edges: bool = False,
 ) -> "Edges":
     """Return edges that tell the status line how far they have been read.
@@ -250,19 +248,15 @@ def watch_edges(
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    intake : StateIntake, optional
-        Takes note of the sources of a state during the first reading.
     needs_edges : bool
         Whether a stream without any edge is refused.
     """
     from ohmlearn.edges.wrapped import Watched
 
     def read(batches: "Iterator[Batch]", number: int) -> "Iterator[Batch]":
-        shown = _show(stream, options, batches, sparsifier if number == 1 else None, number)
+        yield from _show(stream, options, batches, sparsifier if number == 1 else None, number)
         if number > 1:
-            yield from shown
             return
-        yield from shown if intake is None else intake.unseen(shown)
         print_bad(stream, options)
         if needs_edges and stream.n_read == 0:
             _refuse_empty(stream)

@@ -207,6 +207,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         if name == "-":
+            if sys.stdin is None:
+                refuse_source("standard input", "is closed; send data to it, or give a file")
             yield open_pipe(sys.stdin.buffer, options)
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)
