@@ -397,6 +397,9 @@ def test_a_state_answers_for_several_windows(known: Path, state: Path):
     assert_ok(label("--state", state, "--json", "--since", "2026-03-02T03:00:00Z"))
     model.update([], since="2026-03-02T03:00:00Z")
     assert_same_model(state, model)
+    assert_ok(label(*days, "--state", state, "--json", "--since", "2026-03-02T06:00:00Z"))
+    model.update([], since="2026-03-02T06:00:00Z")
+    assert_same_model(state, model)
 
 
 def test_a_report_of_a_state(days: list[Path], known: Path, state: Path, tmp_path: Path):
@@ -488,7 +491,7 @@ def test_python_and_the_command_write_the_same_state(
     assert_ok(label(*days, "--state", state, "--json"))
     assert_same_model(state, model)
     assert other.read_bytes() == state.read_bytes()
-    StateFile(other).update(days, y)
+    assert_same_model(state, StateFile(other).update(days, y))
     assert other.read_bytes() == state.read_bytes()
     with pytest.raises(ValueError, match=r"max_edges = 7 differs from None, with which .* made"):
         StateFile(other, max_edges=7).update(days)

@@ -382,10 +382,9 @@ class StateJob:
         moment = {name: check_moment(name, value) for name, value in self._moment.items()}
         asks = moment != kept.moment if new is not None or moment else False
         self._has_more = (new is not None and new.has_new) or asks
-        self._edges = stream
+        self._new, needs_edges = new, kept.is_empty
+        self._edges = watch_edges(stream, options, kept.sparsifier, needs_edges=needs_edges)
         if self._has_more:
-            needs_edges = kept.is_empty
-            self._edges = watch_edges(stream, options, kept.sparsifier, needs_edges=needs_edges)
             with phase(Phase("reading edges", 1, self._passes)):
                 kept.take(self._edges, **self._moment)
 
@@ -402,6 +401,8 @@ class StateJob:
         found = found._replace(parameters=p)
         if self._passes == 1 or found.kept.holds_all_edges:
             return found.solve(problem)
+        assert self._new is not None
+        self._new.reads_all = True
         problem = problem or found.problem.on(found.kept, p, found.before)
         return found.with_answer(problem, problem.answer(problem.refine(self._edges, p.passes - 1)))
 

@@ -235,15 +235,19 @@ class SameEdges(Exception):
 
 
 class Recorded(WrappedEdges):
-    """The sources of a stream that a state file does not have; the first pass records them.
-
-    Later passes read all sources.
+    """The sources of a stream that a state file does not have; a pass records them.
 
     Attributes
     ----------
     notes : list of str
         Which sources are skipped, and why.
+    has_new : bool
+        Whether there are others.
+    reads_all : bool
+        Whether a pass reads all sources, because those that are new have been recorded.
     """
+
+    reads_all = False
 
     def __init__(
         self, inner: EdgeStream, state: StateFile, found: Labelling, skipped: dict[int, str]
@@ -260,18 +264,9 @@ class Recorded(WrappedEdges):
             if at not in skipped and self._is_known(source):
                 self._skipped.add(at)
             self._entries.append(source)
-        self._is_read = not self.has_new
+        self.n_skipped = len(self._skipped)
+        self.has_new = self.n_skipped < len(self._entries)
         self._warn_of_condition()
-
-    @property
-    def has_new(self) -> bool:
-        """Whether there is a source to read."""
-        return len(self._skipped) < len(self._entries)
-
-    @property
-    def n_skipped(self) -> int:
-        """Number of sources that are not read."""
-        return len(self._skipped)
 
     def has_all_of(self, sparsifier: StreamingSparsifier) -> bool:
         """Whether the sparsifier has seen no edges but those of these sources."""
@@ -281,11 +276,11 @@ class Recorded(WrappedEdges):
         return n_seen == sum(int(source["n_edges"]) for source in self._again)
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
-        """Yield the batches of new sources; of all sources, if these have been read."""
-        if self._is_read:
+        """Yield the batches of new sources, or of all sources."""
+        if self.reads_all:
             yield from self.inner.batches(n_jobs)
             return
-        self.inner.skipped, self.inner.on_source_end = self._skipped, self._record
+        self.inner.skipped, self.inner.on_source_end = set(self._skipped), self._record
         self._start_source()
         try:
             with one_pass(self.inner, n_jobs) as batches:
@@ -297,7 +292,6 @@ class Recorded(WrappedEdges):
                     yield batch
         finally:
             self.inner.skipped, self.inner.on_source_end = set(), None
-        self._is_read = True
 
     def _start_source(self) -> None:
         self._digest, self._n_nodes = EdgeDigest(), len(self.inner.nodes)
@@ -315,6 +309,7 @@ class Recorded(WrappedEdges):
             self._warn_apart(source["name"])
         self._ledger.append(source)
         self._again.append(source)
+        self._skipped.add(at)
         self._start_source()
         self._state.save_if_cheap(self._found)
 
