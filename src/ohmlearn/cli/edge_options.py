@@ -43,6 +43,12 @@ READING = (
         help="Later times are bad: a number or a date; tomorrow for dates and Unix times.",
     ),
     click.option(
+        "--event-id",
+        "event_id_col",
+        help="Column of event ids: rows whose event was read before are left out, and counted. "
+        "The last 8,388,608 ids are remembered, also by --state.",
+    ),
+    click.option(
         "--format",
         "format",
         type=click.Choice(
@@ -181,7 +187,7 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
     from ohmlearn.reading import ReadOptions
 
     chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
-    for name in ("source_col", "target_col", "weight_col", "time"):
+    for name in ("source_col", "target_col", "weight_col", "time", "event_id_col"):
         chosen[name] = as_column(chosen[name])
     chosen["latest"] = as_moment(chosen["latest"])
     if options["kinds"] is not None:
@@ -299,7 +305,9 @@ def _refuse_empty(stream: "Edges") -> NoReturn:
 
 
 def print_bad(stream: "Edges", options: dict[str, Any]) -> None:
-    """Report rows that were skipped."""
+    """Report rows that were left out."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"
         tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
+    if stream.n_repeated and not (options["quiet"] or options["as_json"]):
+        tell(f"{stream.n_repeated:,} rows left out, because their events were read before")

@@ -26,6 +26,7 @@ from ohmlearn.estimators.problem import ClassProblem, HFSParameters, Problem
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.event_ids import MOST, recall
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["is_model", "load_labelling", "save_labelling"]
@@ -153,6 +154,8 @@ def _get_state(
     }
     if kept.sources:
         values["sources_"] = kept.sources
+    if kept.events is not None:
+        state["event_ids"] = kept.events.ids()
     if problem is not None:
         if len(problem.classes) > 0:
             state["model_classes_"] = _check_classes(problem.classes)
@@ -322,6 +325,10 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
     kept.staleness = values.get("staleness_", 0.0)
     kept.removed_weight = values.get("_removed_weight", 0.0)
     kept.sources = values.get("sources_", [])
+    if "event_ids" in arrays:
+        ids = _take(arrays, "event_ids", np.uint64, 1)
+        _require(len(ids) <= MOST and ids.all(), "its ids of events are wrong")
+        kept.events = recall(ids)
     return kept
 
 

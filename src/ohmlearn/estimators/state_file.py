@@ -33,6 +33,7 @@ from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.file_edges import EdgeStream
 from ohmlearn.reading.remote import describe_remote, is_remote
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -281,6 +282,10 @@ class Recorded(WrappedEdges):
             yield from self.inner.batches(n_jobs)
             return
         self.inner.skipped, self.inner.on_source_end = set(self._skipped), self._record
+        kept = self._found.kept
+        if self.inner.options.event_id_col is not None:
+            kept.events = kept.events or recall(np.empty(0, np.uint64))
+        self.inner.recent = kept.events
         self._start_source()
         try:
             with one_pass(self.inner, n_jobs) as batches:
@@ -292,6 +297,7 @@ class Recorded(WrappedEdges):
                     yield batch
         finally:
             self.inner.skipped, self.inner.on_source_end = set(), None
+            self.inner.recent = None
 
     def _start_source(self) -> None:
         self._digest, self._n_nodes = EdgeDigest(), len(self.inner.nodes)
@@ -316,6 +322,7 @@ class Recorded(WrappedEdges):
     def _is_known(self, source: Source) -> bool:
         """Whether the ledger, or an earlier source, has the same content; refuse part of it."""
         path, name = self._state.path, source["name"]
+        has_events = self.inner.options.event_id_col is not None
         for other in (*self._ledger, *self._entries) if source["size"] is not None else ():
             if (other["size"], other["sample"]) == (source["size"], source["sample"]):
                 if source["size"] == 0 and other.get("path") != source["path"]:
@@ -331,18 +338,19 @@ class Recorded(WrappedEdges):
                     self._again.append(other)
                 self.notes.append(self._explain(source, other, "content"))
                 return True
-            if other.get("name") == name and _has_grown(source, other):
+            if not has_events and other.get("name") == name and _has_grown(source, other):
                 raise SourceError(
                     f"it has grown since {path} has read it, from {other['size']:,} to "
                     f"{source['size']:,} bytes, and its first edges would count twice",
-                    remedy="give a file with only the new edges",
+                    remedy=f"give a file with only the new edges, or a column of event ids with "
+                    f"{Param('event_id_col')}",
                     place=Place(name),
                 )
         paths = [other.get("path") for other in self._ledger]
-        if source["size"] is not None and source["path"] in paths:
+        if source["size"] is not None and source["path"] in paths and not has_events:
             warn(
                 f"{path} has read another {name} before; edges that are in both count twice, so "
-                f"give only new edges",
+                f"give only new edges, or a column of event ids with {Param('event_id_col')}",
                 OhmWarning,
             )
         return False

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
+from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
@@ -55,6 +57,8 @@ class EdgeStream(Edges, Shown):
         Edges read so far in the current pass, and about which share of all edges they are.
     n_bad : int
         Rows left out in the latest reading, with ``on_bad="skip"``.
+    n_repeated : int
+        Rows left out in the latest reading, because their events were read before.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
     has_times : bool
@@ -97,6 +101,7 @@ class EdgeStream(Edges, Shown):
         self.fraction = 0.0
         self.skipped: AbstractSet[int] = set()  # numbers of sources that a pass leaves out
         self.on_source_end: Callable[[int], None] | None = None  # called before the next is read
+        self.recent: _core.RecentIds | None = None  # events before a pass, which continues with it
         self.has_times = self.options.time is not None
         self.times = sources[0].times
         if self.times is not None:
@@ -110,6 +115,8 @@ class EdgeStream(Edges, Shown):
         if sources[0].columns is not None:
             self._note_columns(sources[0])
         counts = [source.n_edges for source in sources]
+        if self.options.event_id_col is not None:
+            counts = [None]
         self.n_edges = None if None in counts else sum(count or 0 for count in counts)
 
     def _facts(self) -> dict[str, Any]:
@@ -120,6 +127,7 @@ class EdgeStream(Edges, Shown):
             "edges": self.n_edges,
             "nodes": self.n_nodes,
             "bad rows left out": self.n_bad or None,
+            "repeated events left out": self.n_repeated or None,
             "times": self.times.unit if self.times is not None else None,
             "readable once": not self.rereadable,
         }
@@ -213,7 +221,10 @@ class EdgeStream(Edges, Shown):
                 once, "can be read only once; write it to a file to read it again (certify, passes)"
             )
         self._started = True
-        self.n_read = self.n_bad = 0
+        self.n_read = self.n_bad = self.n_repeated = 0
+        recent = None
+        if self.options.event_id_col is not None:
+            recent = self.recent or recall(np.empty(0, np.uint64))
         self.first_bad, self.fraction = None, 0.0
         unknown = self._sources[0].columns is None
         with (
@@ -231,10 +242,19 @@ class EdgeStream(Edges, Shown):
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or raw.first_bad
                 u, v = self._number(source, raw.u, raw.v, known)
+                w, t = raw.w, raw.t
+                if recent is not None:
+                    if raw.event is None:
+                        refuse_source(source.name, "this format has no ids of events")
+                    is_new = recent.take(raw.event).view(bool)
+                    if not is_new.all():
+                        u, v = u[is_new], v[is_new]
+                        w, t = (None if x is None else x[is_new] for x in (w, t))
+                        self.n_repeated += len(is_new) - len(u)
                 self.n_read += len(u)
                 part = raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
-                yield Batch(u, v, raw.w, raw.t)
+                yield Batch(u, v, w, t)
             while present is not None:
                 present = self._end_source(present, unfinished)
         self.n_nodes = len(self.nodes)
