@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from ohmlearn.edges import Edges
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.label_job import Labelling
-    from ohmlearn.estimators.state_file import Recorded, StateFile
+    from ohmlearn.estimators.source_ledger import Recorded
+    from ohmlearn.estimators.state_file import StateFile
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.report.label_columns import AnswerTable
@@ -281,20 +282,24 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     state = StateFile(options["state"])
     if not state.exists and not options["edges"]:
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
-    found = load_state(state, options) if state.exists else None
-    if labels is None and (found is None or found.problem is None):
+
+    def start() -> Labelling:
+        first = {**options, "passes": options["passes"] or 1}
+        p = make_parameters(first, True, labels, **forgetting.parameters)
+        sparsifier = _make_sparsifier(options, None, forgetting, labels)
+        return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
+
+    load = partial(load_state, state, options, start)
+    before = None if labels is None and not state.exists else load()
+    if before is None or (labels is None and before.problem is None):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    classes = set(() if found is None or found.problem is None else found.problem.classes)
+    classes = set(() if before.problem is None else before.problem.classes)
     _check_classes(classes, options)
-    make_sparsifier = partial(_make_sparsifier, options, None, forgetting, labels, classes)
-    sparsifier = make_sparsifier()
+    sparsifier, nodes, files = before.kept.sparsifier, before.kept.nodes, None
+    asked = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
-    nodes = None
-    if found is not None:
-        assert found.kept.sparsifier is not None
-        check_options(state.path, found.kept.sparsifier, sparsifier)
-        sparsifier, nodes = found.kept.sparsifier, found.kept.nodes
-    files = None
+    assert asked is not None
+    check_options(state.path, sparsifier, asked)
     if options["edges"]:
         files = open_edges(options, nodes, needs_times=sparsifier.options.has_times)
     stream = NoEdges(nodes) if files is None else files
@@ -302,27 +307,13 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-
-    def load() -> Labelling:
-        """Return the model that is there, or a new one."""
-        nonlocal found
-        before, found = found, None
-        if before is not None:
-            return before
-        if state.exists:
-            return load_state(state, options)
-        first = {**options, "passes": options["passes"] or 1}
-        p = make_parameters(first, stream.rereadable, labels, **forgetting.parameters)
-        return Labelling(p, KeptGraph.start(p, sparsifier=make_sparsifier()))
-
-    job = StateJob(state, options, labels, forgetting)
+    job, new = StateJob(state, options, labels, forgetting), None
     try:
         if files is None:
-            before, new = load(), None
             job.read(before, stream)
         else:
-            before, new = state.read_new(load, files, job.read)
-        labelling = job.solve(before)
+            before, new = state.read_new(before, load, files, job.read)
+        found = job.solve(before)
     except KeyboardInterrupt:
         seen = f"; {state.path} has the files up to its last save" if state.exists else ""
         tell(f"Interrupted{seen}; the same command continues")
@@ -330,9 +321,9 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     about = {"path": state.path, "n_edges_before": job.n_before, "labels": job.counts}
     about["n_skipped"] = 0 if new is None else new.n_skipped
     why = "Not measured, because only the new edges can be read, not those of earlier runs."
-    is_new = labelling.answer is not before.answer or (new is not None and new.has_new)
-    finish = partial(_save_state, state, labelling) if is_new else lambda: None
-    return _outcome(labelling, stream, why, {"state": about}, finish)
+    is_new = found.answer is not before.answer or (new is not None and new.has_new)
+    finish = partial(_save_state, state, found) if is_new else lambda: None
+    return _outcome(found, stream, why, {"state": about}, finish)
 
 
 class StateJob:
@@ -358,7 +349,7 @@ class StateJob:
         from ohmlearn.checks.times import check_moment
         from ohmlearn.cli.state_option import change_options, join_labels
         from ohmlearn.estimators.problem import ClassProblem
-        from ohmlearn.estimators.state_file import Recorded
+        from ohmlearn.estimators.source_ledger import Recorded
 
         kept, options, labels = found.kept, self._options, self._labels
         self.n_before = kept.n_edges_seen

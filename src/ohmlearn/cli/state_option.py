@@ -1,6 +1,6 @@
 """``label --state``: what the options of a run mean for the model in a file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -37,20 +37,17 @@ class NoEdges(Edges):
 
 
 def load_state(
-    state: StateFile, options: dict[str, Any], new: Labelling | None = None
+    state: StateFile, options: dict[str, Any], start: Callable[[], Labelling] | None = None
 ) -> Labelling:
-    """Return the model in a file, with the threads of this command; `new` if there is none."""
+    """Return the model in a file, with the threads of this command, or a new one."""
 
-    def start(kept: StreamingSparsifier | None) -> Labelling:
-        if kept is None:
-            assert new is not None
-            return new
+    def continue_with(kept: StreamingSparsifier) -> Labelling:
         budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
         times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
         p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
         return Labelling(p, KeptGraph.start(p, sparsifier=kept))
 
-    found, threads = state.load(start), options["threads"]
+    found, threads = state.load(continue_with, start), options["threads"]
     found.kept.use_threads(threads)
     _number_nodes(found)
     p = replace(found.parameters, n_jobs=threads)
