@@ -53,7 +53,7 @@ def state(tmp_path: Path) -> Path:
 def assert_ok(result: Result) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     lines = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
-    summary = next(line for line in lines if "passes" in line)  # progress may follow it
+    summary = next(line for line in lines if "n_edges_seen" in line)  # progress may follow it
     assert summary["passes"] == 1
     return summary
 
@@ -136,9 +136,17 @@ def test_the_same_command_again_does_nothing(
     command = [*days, "--labels", known, "--state", state, "--passes", 3, "-o"]
     for out in (tmp_path / "first.csv", tmp_path / "second.csv"):
         assert label(*command, out).exit_code == 0
-        written, answers = state.stat(), out.read_bytes()
+        answers = out.read_bytes()
     assert (tmp_path / "first.csv").read_bytes() == answers
+    content = state.read_bytes()
+    state.unlink()
+    days[0].with_name("copy.csv").write_bytes(days[0].read_bytes())
+    more = [days[0], days[0].with_name("copy.csv")]
+    assert label(*command[:3], *more, *command[3:], tmp_path / "copies.csv").exit_code == 0
+    assert state.read_bytes() == content
+    assert (tmp_path / "copies.csv").read_bytes() == answers
     assert HFSClassifier.load(state).n_iter_ == 3
+    written = state.stat()
     assert label(*command, tmp_path / "third.csv").exit_code == 0
     assert state.stat().st_mtime_ns == written.st_mtime_ns
     assert label(days[1], "--state", state, "--method", "restart", "-q").exit_code == 0
@@ -176,6 +184,16 @@ def test_pipes_are_sources(days: list[Path], known: Path, state: Path):
         .fit_edges(first := read_edges(days[0]), dict(read_labels(str(known))))
         .update(read_edges(days[1], nodes=first.nodes)),
     )
+
+
+def test_a_pipe_is_not_needed_again_for_a_later_copy(days: list[Path], known: Path, state: Path):
+    blanks = state.with_name("blanks.tsv")
+    blanks.write_text(days[1].read_text().replace(",", "\t"))
+    args = ["-", days[1], blanks, "--labels", known, "--state", state, "--json"]
+    summary = assert_ok(label(*args, input=days[0].read_bytes()))
+    assert summary["state"]["n_skipped"] == 1
+    kept = StreamingSparsifier(epsilon=0.8, random_state=0).update(read_edges(days[:2]))
+    assert HFSClassifier.load(state).sparsifier_.snapshot() == kept.snapshot()
 
 
 def test_labels_of_a_file_replace_those_of_the_same_nodes(

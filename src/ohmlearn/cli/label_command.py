@@ -308,6 +308,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     job, new = StateJob(state, options, labels, forgetting), None
+    n_before = before.kept.n_edges_seen
     try:
         if files is None:
             job.read(before, stream)
@@ -318,7 +319,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         seen = f"; {state.path} has the files up to its last save" if state.exists else ""
         tell(f"Interrupted{seen}; the same command continues")
         raise click.exceptions.Exit(130) from None
-    about = {"path": state.path, "n_edges_before": job.n_before, "labels": job.counts}
+    about = {"path": state.path, "n_edges_before": n_before, "labels": job.counts}
     about["n_skipped"] = 0 if new is None else new.n_skipped
     why = "Not measured, because only the new edges can be read, not those of earlier runs."
     is_new = found.answer is not before.answer or (new is not None and new.has_new)
@@ -331,8 +332,6 @@ class StateJob:
 
     Attributes
     ----------
-    n_before : int
-        Number of edges that the model had seen.
     counts : dict
         How many labels are kept, replaced and new.
     """
@@ -352,7 +351,6 @@ class StateJob:
         from ohmlearn.estimators.source_ledger import Recorded
 
         kept, options, labels = found.kept, self._options, self._labels
-        self.n_before = kept.n_edges_seen
         new = stream if isinstance(stream, Recorded) else None
         self._parameters = p = change_options(self._state.path, found, options, labels)
         self.counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}

@@ -49,6 +49,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
+def _is_source(source: Any) -> bool:
+    """Whether a value can be an entry of the ledger of a state file."""
+    if not isinstance(source, dict) or not isinstance(source.get("name"), str):
+        return False
+    counts = [source.get(name) for name in ("size", "n_edges")]
+    return all(count is None or (type(count) is int and count >= 0) for count in counts)
+
+
 # Single values, by names that stay, with the test that one from a file must pass.
 VALUES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": lambda value: type(value) is int and value >= 1,
@@ -61,7 +69,7 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
     "_removed_weight": lambda value: _is_number(value) and value >= 0,
     "n_features_in_": lambda value: type(value) is int and value >= 1,
-    "sources_": lambda value: all(isinstance(source, dict) for source in value),
+    "sources_": lambda value: all(map(_is_source, value)),
 }
 LABELS: dict[str, tuple[DTypeLike, int]] = {
     "nodes": (np.int64, 1),

@@ -58,21 +58,30 @@ class Recorded(WrappedEdges):
     reads_all = False
 
     def __init__(
-        self, inner: EdgeStream, state: StateFile, found: Labelling, skipped: dict[int, str]
+        self,
+        inner: EdgeStream,
+        state: StateFile,
+        found: Labelling,
+        skipped: dict[int, str],
+        pipes: set[int],
     ) -> None:
         super().__init__(inner)
         self.inner: EdgeStream = inner
         self._state, self._found, self._ledger = state, found, found.kept.sources
         self._has_nodes, self._is_joined = len(inner.nodes) > 0, True
         self._again: list[Source] = []  # entries of the ledger that these sources have
-        self._skipped, self._entries = set(skipped), []
+        self._copies = set(skipped)  # sources with the edges of another one
+        self._skipped, self._pipes, self._entries = {*skipped, *pipes}, pipes, []
+        self._by_content = {(x.get("size"), x.get("sample")): x for x in self._ledger}
+        self._by_status = {(x.get("path"), x.get("changed")): x for x in self._ledger}
+        self._by_digest = {x.get("digest"): x for x in self._ledger}
         self.notes = list(skipped.values())
-        for at, name in enumerate(inner.sources):
-            source = describe_source(name) | {"where": inner.options.where}
-            if at not in skipped and self._is_known(source):
-                self._skipped.add(at)
+        for at, path in enumerate(inner.sources):
+            source = self._describe(path) | {"where": inner.options.where}
             self._entries.append(source)
-        self.n_skipped = len(self._skipped)
+            if at not in skipped and source["size"] is not None and self._is_known(at, source):
+                self._skipped.add(at)
+        self.n_skipped = len(self._skipped - pipes)
         self.has_new = self.n_skipped < len(self._entries)
         self._warn_of_condition()
 
@@ -81,14 +90,15 @@ class Recorded(WrappedEdges):
         stats = sparsifier.stats_
         names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
         n_seen = sum(int(stats[name]) for name in names)
-        return n_seen == sum(int(source["n_edges"]) for source in self._again)
+        return n_seen == sum(source.get("n_edges") or 0 for source in self._again)
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches of new sources, or of all sources."""
+        self.inner.skipped = set(self._copies if self.reads_all else self._skipped)
         if self.reads_all:
             yield from self.inner.batches(n_jobs)
             return
-        self.inner.skipped, self.inner.on_source_end = set(self._skipped), self._record
+        self.inner.on_source_end = self._record
         kept = self._found.kept
         if self.inner.options.event_id_col is not None:
             kept.events = kept.events or recall(np.empty(0, np.uint64))
@@ -114,10 +124,9 @@ class Recorded(WrappedEdges):
         """Add a source to the ledger when it has been read."""
         source, digest = self._entries[at], self._digest
         source |= {"n_edges": digest.n_edges, "digest": digest.hex()}
-        if digest.n_edges >= (FEW if source["size"] else 1):
-            for other in self._ledger:
-                if other.get("digest") == source["digest"]:
-                    raise SameEdges(at, self._explain(source, other, "edges"))
+        other = self._by_digest.setdefault(source["digest"], source)
+        if other is not source and digest.n_edges >= (FEW if source["size"] else 1):
+            raise SameEdges(at, self._explain(source, other, "edges"))
         if digest.n_edges > 0 and not self._is_joined:
             self._warn_apart(source["name"])
         self._ledger.append(source)
@@ -125,43 +134,58 @@ class Recorded(WrappedEdges):
         self._skipped.add(at)
         self._start_source()
         # A pipe cannot be read again, if the model is loaded again because of a later source.
-        is_last = at + 1 == len(self._entries)
-        self._state.save_edges(self._found, only_if_cheap=source["size"] is not None or is_last)
+        is_pipe = source["size"] is None and at + 1 < len(self._entries)
+        self._state.save_edges(self._found, only_if_cheap=not is_pipe)
+        if is_pipe:
+            self._pipes.add(at)
 
-    def _is_known(self, source: Source) -> bool:
+    def _describe(self, path: str) -> Source:
+        """Describe a source; a file that has not changed since it was read is not read for that."""
+        if os.path.isfile(path):
+            status = os.stat(path)
+            other = self._by_status.get((path, status.st_mtime_ns))
+            if other is not None and other.get("size") == status.st_size:
+                return {
+                    key: other.get(key) for key in ("name", "path", "size", "changed", "sample")
+                }
+        return describe_source(path)
+
+    def _is_known(self, at: int, source: Source) -> bool:
         """Whether the ledger, or an earlier source, has the same content; refuse part of it."""
-        path, name = self._state.path, source["name"]
-        has_events = self.inner.options.event_id_col is not None
-        for other in (*self._ledger, *self._entries) if source["size"] is not None else ():
-            if (other["size"], other["sample"]) == (source["size"], source["sample"]):
-                if source["size"] == 0 and other.get("path") != source["path"]:
-                    continue
-                before, now = other.get("where"), source["where"]
-                if before != now:
-                    raise SourceError(
-                        f"{path} has it {_with(before)} already, and now it is read {_with(now)}",
-                        remedy="read it as before, or give files with only the new edges",
-                        place=Place(name),
-                    )
-                if other in self._ledger:
-                    self._again.append(other)
-                self.notes.append(self._explain(source, other, "content"))
-                return True
-            if not has_events and other.get("name") == name and _has_grown(source, other):
+        path, place = self._state.path, Place(source["name"])
+        other = self._by_content.setdefault((source["size"], source["sample"]), source)
+        if other is not source and (source["size"] > 0 or other.get("path") == source["path"]):
+            before, now = other.get("where"), source["where"]
+            if before != now:
+                raise SourceError(
+                    f"{path} has it {_with(before)} already, and now it is read {_with(now)}",
+                    remedy="read it as before, or give files with only the new edges",
+                    place=place,
+                )
+            if "n_edges" not in other or any(other is one for one in self._again):
+                self._copies.add(at)
+            else:
+                self._again.append(other)
+            self.notes.append(self._explain(source, other, "content"))
+            return True
+        if self.inner.options.event_id_col is not None:
+            return False
+        for other in self._ledger:
+            if other["name"] == source["name"] and _has_grown(source, other):
                 raise SourceError(
                     f"it has grown since {path} has read it, from {other['size']:,} to "
                     f"{source['size']:,} bytes, and its first edges would count twice",
                     remedy=f"give a file with only the new edges, or a column of event ids with "
                     f"{Param('event_id_col')}",
-                    place=Place(name),
+                    place=place,
                 )
-        paths = [other.get("path") for other in self._ledger]
-        if source["size"] is not None and source["path"] in paths and not has_events:
-            warn(
-                f"{path} has read another {name} before; edges that are in both count twice, so "
-                f"give only new edges, or a column of event ids with {Param('event_id_col')}",
-                OhmWarning,
-            )
+            if other.get("path") == source["path"]:
+                warn(
+                    f"{path} has read another {source['name']} before; edges that are in both "
+                    f"count twice, so give only new edges, or a column of event ids with "
+                    f"{Param('event_id_col')}",
+                    OhmWarning,
+                )
         return False
 
     def _explain(self, source: Source, other: Source, what: str) -> str:
@@ -264,7 +288,7 @@ def _sample(path: str, size: int) -> str:
 
 def _has_grown(source: Source, other: Source) -> bool:
     """Whether a file on this machine begins with the content of another one."""
-    size = other["size"]
+    size = other.get("size")
     if not size or size >= source["size"] or not os.path.isfile(source["path"]):
         return False
-    return bool(_sample(source["path"], size) == other["sample"])
+    return bool(_sample(source["path"], size) == other.get("sample"))

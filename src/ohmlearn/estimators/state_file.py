@@ -174,10 +174,11 @@ class StateFile:
         Edges that the model has under another name or in another format are recognised when they
         have been read. Then the model is loaded again, and continues without them.
         """
-        skipped: dict[int, str] = {}
+        skipped: dict[int, str] = {}  # sources with known edges, and how that is said
+        pipes: set[int] = set()  # that have been read, and cannot be read again
         while True:
             stream.nodes = NodeTable() if found.kept.nodes is None else found.kept.nodes
-            new = Recorded(stream, self, found, skipped)
+            new = Recorded(stream, self, found, skipped, pipes)
             try:
                 take(found, new)
                 return found, new

@@ -61,6 +61,8 @@ class EdgeStream(Edges, Shown):
         Rows left out in the latest reading, because their events were read before.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
+    source : int
+        Number of the source that the latest batch is from.
     has_times : bool
         Whether batches have times.
     times : TimeRule or None
@@ -99,6 +101,7 @@ class EdgeStream(Edges, Shown):
         self.rereadable = all(source.rereadable for source in sources)
         self.sources = [source.name for source in sources]
         self.fraction = 0.0
+        self.source = 0
         self.skipped: AbstractSet[int] = set()  # numbers of sources that a pass leaves out
         self.on_source_end: Callable[[int], None] | None = None  # called before the next is read
         self.recent: _core.RecentIds | None = None  # events before a pass, which continues with it
@@ -221,7 +224,7 @@ class EdgeStream(Edges, Shown):
                 once, "can be read only once; write it to a file to read it again (certify, passes)"
             )
         self._started = True
-        self.n_read = self.n_bad = self.n_repeated = 0
+        self.source = self.n_read = self.n_bad = self.n_repeated = 0
         recent = None
         if self.options.event_id_col is not None:
             recent = self.recent or recall(np.empty(0, np.uint64))
@@ -252,7 +255,7 @@ class EdgeStream(Edges, Shown):
                         w, t = (None if x is None else x[is_new] for x in (w, t))
                         self.n_repeated += len(is_new) - len(u)
                 self.n_read += len(u)
-                part = raw.fraction
+                self.source, part = at, raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
                 yield Batch(u, v, w, t)
             while present is not None:
