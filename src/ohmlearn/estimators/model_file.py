@@ -49,11 +49,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _is_source(source: Any) -> bool:
+def _is_source(entry: Any) -> bool:
     """Whether a value can be an entry of the ledger of a state file."""
-    if not isinstance(source, dict) or not isinstance(source.get("name"), str):
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
-    counts = [source.get(name) for name in ("size", "n_edges")]
+    counts = [entry.get(name) for name in ("size", "n_edges")]
     return all(count is None or (type(count) is int and count >= 0) for count in counts)
 
 

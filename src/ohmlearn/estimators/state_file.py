@@ -100,16 +100,16 @@ class StateFile:
         from ohmlearn.estimators.label_input import pair_by_node
         from ohmlearn.reading.read_edges import read_edges
 
-        given = HFSClassifier(**self._parameters)
+        model = HFSClassifier(**self._parameters)
 
         def start(sparsifier: StreamingSparsifier | None = None) -> Labelling:
-            p = given._parameters()
+            p = model._parameters()
             return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
 
         load = partial(self.load, start, start)
         found = load()
         for name in self._parameters:
-            asked, own = getattr(given, name), getattr(found.parameters, name)
+            asked, own = getattr(model, name), getattr(found.parameters, name)
             if asked != own and name not in ("n_jobs", "verbose"):
                 raise InputError(
                     f"{Param(name, asked)} differs from {own!r}, with which {self.path} was made",
