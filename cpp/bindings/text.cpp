@@ -14,6 +14,7 @@
 #include "text/edge_text.hpp"
 #include "text/node_types.hpp"
 #include "text/nodes.hpp"
+#include "text/recent_ids.hpp"
 #include "text/times.hpp"
 
 namespace ohm::python {
@@ -230,7 +231,27 @@ void bind_parse_times(nb::module_& m) {
   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "dates"_a, "As parse_time, of many texts.");
 }
 
+void bind_events(nb::module_& m) {
+  m.def("hash_texts", [](ArrayIn<std::int64_t> offsets, ArrayIn<std::uint8_t> data) {
+    const auto texts = as_strings(offsets, data);
+    return to_numpy(without_gil([&] {
+      std::vector<std::uint64_t> hashes(texts.offset.size() - 1);
+      for (std::size_t i = 0; i < hashes.size(); ++i) hashes[i] = hash_text(texts[i]);
+      return hashes;
+    }));
+  }, "offsets"_a.noconvert(), "data"_a.noconvert(), "Hashes of the ids of events; never 0.");
+  nb::class_<RecentIds>(m, "RecentIds", "The last ids of events; see recent_ids.hpp.")
+      .def(nb::init<std::size_t>(), "capacity"_a)
+      .def("take", [](RecentIds& self, ArrayIn<std::uint64_t> ids) {
+        const auto every = as_span(ids);
+        require(std::find(every.begin(), every.end(), 0u) == every.end(), "a hash must not be 0");
+        return to_numpy(without_gil([&] { return self.take(every); }));
+      }, "ids"_a.noconvert(), "Whether each id is new; remembers it.")
+      .def("ids", [](const RecentIds& self) { return to_numpy(self.ids()); }, "From the oldest to the newest.");
+}
+
 void bind_parser(nb::module_& m) {
+  bind_events(m);
   m.attr("SMALLEST_WEIGHT") = kSmallestWeight;
   m.attr("LARGEST_WEIGHT") = kLargestWeight;
   m.attr("LARGEST_TIME") = kLargestTime;
@@ -244,6 +265,7 @@ void bind_parser(nb::module_& m) {
       .def_rw("v", &TextLayout::v)
       .def_rw("w", &TextLayout::w)
       .def_rw("t", &TextLayout::t)
+      .def_rw("event", &TextLayout::event)
       .def_rw("dates", &TextLayout::dates)
       .def_rw("strings", &TextLayout::strings)
       .def_rw("whole_u", &TextLayout::whole_u)
@@ -272,6 +294,8 @@ void bind_parser(nb::module_& m) {
   nb::class_<EdgeText>(m, "EdgeText", "Reads whole lines.")
       .def(nb::init<TextLayout, std::int64_t>(), "layout"_a, "line"_a)
       .def("parse", parse_text, "text"_a.noconvert(), "strings"_a, "last"_a)
+      .def("take_events", [](EdgeText& self) { return to_numpy(self.take_events()); },
+           "Hashes of the ids of events in the latest text.")
       .def_prop_rw("latest", &EdgeText::latest, &EdgeText::set_latest, "Later times are faults.")
       .def_prop_ro("n_consumed", &EdgeText::n_consumed)
       .def_prop_ro("next_line", &EdgeText::next_line)

@@ -2,6 +2,7 @@
 
 #include "graph/edges.hpp"
 #include "text/numbers.hpp"
+#include "text/recent_ids.hpp"
 #include "text/times.hpp"
 
 #include <algorithm>
@@ -200,18 +201,18 @@ void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
 // The general case: a record, field by field.
 void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   using Kind = LineFault::Kind;
-  const int last = std::max({layout_.u, layout_.v, layout_.w, layout_.t});
-  std::string_view field[4];
+  const int last = std::max({layout_.u, layout_.v, layout_.w, layout_.t, layout_.event});
+  std::string_view field[5];
   std::size_t at = 0;
-  const int columns[4] = {layout_.u, layout_.v, layout_.w, layout_.t};
+  const int columns[5] = {layout_.u, layout_.v, layout_.w, layout_.t, layout_.event};
   std::string scratch;
   for (int column = 0; column <= last; ++column) {
     if (at > line.size()) return fail(Kind::columns, column, line);
     std::string_view found;
-    const auto* const wanted = std::find(columns, columns + 4, column);
-    std::string& room = wanted == columns + 4 ? scratch : unquoted_[wanted - columns];
+    const auto* const wanted = std::find(columns, columns + 5, column);
+    std::string& room = wanted == columns + 5 ? scratch : unquoted_[wanted - columns];
     if (!take_field(line, at, layout_, room, found)) return fail(Kind::quote, column, line);
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < 5; ++k) {
       if (columns[k] == column) field[k] = found;
     }
   }
@@ -234,6 +235,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   for (int k = 0; k < 2; ++k) {
     if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Kind::empty_id, columns[k], line);
   }
+  if (layout_.event >= 0 && field[4].empty()) return fail(Kind::empty_id, layout_.event, line);
   if (layout_.strings) {
     for (int k = 0; k < 2; ++k) {
       if (!is_utf8(field[k])) return fail(Kind::utf8, columns[k], field[k]);
@@ -254,6 +256,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   }
   if (layout_.w >= 0 || layout_.attributes) edges.w.push_back(weight);
   if (layout_.t >= 0) edges.t.push_back(time);
+  if (layout_.event >= 0) events_.push_back(hash_text(field[4]));
 }
 
 // Reads the weight in {'weight': 3, ...}, which is the rest of a line; 1 if there is none.
@@ -419,7 +422,7 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line)
     usual_ &= std::string_view("-+.:").find(layout_.delimiter) == std::string_view::npos;
     usual_ &= !(layout_.dates && layout_.delimiter == 0 && w > t);
   }
-  usual_ &= !layout_.attributes;
+  usual_ &= !layout_.attributes && layout_.event < 0;
   n_rest_ = layout_.n_fields == 0 ? -1 : layout_.n_fields - 2 - (w >= 0) - (t >= 0);
   // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
@@ -453,6 +456,7 @@ void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges)
 
 TextEdges EdgeText::parse(std::string_view text, bool last) {
   TextEdges edges;
+  events_.clear();
   const bool timed = layout_.t >= 0;
   if (layout_.strings) {
     edges.u_offset.push_back(0);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ohm {
@@ -47,6 +48,9 @@ class EdgeText {
   // are not closed yet is left for the next call; n_consumed() bytes have been read. The next text starts behind them.
   TextEdges parse(std::string_view text, bool last);
 
+  // Hashes of the ids of events, of the edges of the latest text, if the layout has them.
+  std::vector<std::uint64_t> take_events() { return std::move(events_); }
+
   // Later times are faults.
   double latest() const { return latest_; }
   void set_latest(double latest) { latest_ = latest; }
@@ -72,7 +76,8 @@ class EdgeText {
   std::size_t n_consumed_ = 0;
   std::int64_t n_faults_ = 0;
   std::optional<LineFault> first_fault_;
-  std::string unquoted_[4];
+  std::string unquoted_[5];
+  std::vector<std::uint64_t> events_;
   double latest_;
   bool usual_;
   int n_rest_;  // fields after those that are read, in usual lines; -1 if their number is not checked

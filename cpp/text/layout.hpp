@@ -13,6 +13,7 @@ struct TextLayout {
   int v = 1;
   int w = -1;                 // -1: no weights
   int t = -1;                 // -1: no times
+  int event = -1;             // column of the ids of events; -1: none
   bool dates = false;         // times are dates, else numbers
   bool strings = false;       // ids are strings, else integers
   bool whole_u = false;       // strings of a column are whole numbers, of which some are written as 17.0

@@ -21,6 +21,7 @@ from ohmlearn.certificate import certify as certify
 from ohmlearn.edge_log import EdgeLog as EdgeLog
 from ohmlearn.estimators import HFSClassifier as HFSClassifier
 from ohmlearn.estimators import HFSRegressor as HFSRegressor
+from ohmlearn.estimators import StateFile as StateFile
 from ohmlearn.estimators import suggest_neighbors as suggest_neighbors
 from ohmlearn.features import GraphFeatureClassifier as GraphFeatureClassifier
 from ohmlearn.features import GraphFeatureRegressor as GraphFeatureRegressor

@@ -9,9 +9,12 @@ import io
 import math
 import os
 import secrets
+import shutil
+import stat
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any, BinaryIO
@@ -45,7 +48,7 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
     ...
     FileNotFoundError: -o /temp/labels.csv: there is no folder /temp; did you mean /tmp?
     """
-    missing = Path(path).parent
+    missing = _target_of(path).parent
     if missing.is_dir():
         return
     while not missing.parent.is_dir():
@@ -66,8 +69,11 @@ def check_writable(path: str | os.PathLike[str], option: str = "") -> None:
     --------
     >>> check_writable("labels.csv", "-o")
     """
-    aside = _name_aside(Path(path))
+    aside = _name_aside(_target_of(path))
     try:
+        if _is_special(path):
+            open(path, "ab").close()
+            return
         open(aside, "xb").close()
         aside.unlink()
     except OSError as error:
@@ -82,21 +88,57 @@ def _name_aside(target: Path) -> Path:
     return target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
 
 
+def _target_of(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a symbolic link leads to, or the path itself."""
+    return Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def _is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a device or a named pipe, such as /dev/null or /dev/stdout."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a temporary file, flush it to disk, rename it: a crash leaves the old or new file."""
+    """Write a temporary file, flush it to disk, rename it: a crash leaves the old or new file.
+
+    A file that exists keeps its mode and, if the system allows it, its owner. A symbolic link
+    stays, and the file that it leads to is replaced. Devices and named pipes are not replaced:
+    they get the content when it is complete.
+    """
+    if _is_special(path):
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with open(path, "wb") as special:
+                shutil.copyfileobj(file, special)
+        return
     check_folder(path)
-    target = Path(path)
+    target = _target_of(path)
     aside = _name_aside(target)
     try:
         with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
+            _keep_mode(target, aside)
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, target)
-    except BaseException:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(aside)):
+            error.filename = str(path)  # which the user knows
         raise
+
+
+def _keep_mode(target: Path, aside: Path) -> None:
+    """Give a new file the owner and the mode of the one that it will replace."""
+    if not target.exists():
+        return
+    old = target.stat()
+    for owner in ((-1, old.st_gid), (old.st_uid, -1)):
+        with suppress(OSError, AttributeError):  # only root may; Windows has none
+            os.chown(aside, *owner)
+    aside.chmod(stat.S_IMODE(old.st_mode))
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

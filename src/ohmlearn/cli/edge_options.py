@@ -9,7 +9,6 @@ import click
 from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
-    from ohmlearn.cli.state_option import StateIntake
     from ohmlearn.edges import Batch, Edges
     from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream, ReadOptions
@@ -42,6 +41,12 @@ READING = (
     click.option(
         "--latest",
         help="Later times are bad: a number or a date; tomorrow for dates and Unix times.",
+    ),
+    click.option(
+        "--event-id",
+        "event_id_col",
+        help="Column of event ids: rows whose event was read before are left out, and counted. "
+        "The last 8,388,608 ids are remembered, also by --state.",
     ),
     click.option(
         "--format",
@@ -182,7 +187,7 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
     from ohmlearn.reading import ReadOptions
 
     chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
-    for name in ("source_col", "target_col", "weight_col", "time"):
+    for name in ("source_col", "target_col", "weight_col", "time", "event_id_col"):
         chosen[name] = as_column(chosen[name])
     chosen["latest"] = as_moment(chosen["latest"])
     if options["kinds"] is not None:
@@ -238,7 +243,6 @@ def watch_edges(
     stream: "Edges",
     options: dict[str, Any],
     sparsifier: "StreamingSparsifier | None" = None,
-    intake: "StateIntake | None" = None,
     needs_edges: bool = False,
 ) -> "Edges":
     """Return edges that tell the status line how far they have been read.
@@ -250,19 +254,15 @@ def watch_edges(
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    intake : StateIntake, optional
-        Takes note of the sources of a state during the first reading.
     needs_edges : bool
         Whether a stream without any edge is refused.
     """
     from ohmlearn.edges.wrapped import Watched
 
     def read(batches: "Iterator[Batch]", number: int) -> "Iterator[Batch]":
-        shown = _show(stream, options, batches, sparsifier if number == 1 else None, number)
+        yield from _show(stream, options, batches, sparsifier if number == 1 else None, number)
         if number > 1:
-            yield from shown
             return
-        yield from shown if intake is None else intake.unseen(shown)
         print_bad(stream, options)
         if needs_edges and stream.n_read == 0:
             _refuse_empty(stream)
@@ -305,7 +305,9 @@ def _refuse_empty(stream: "Edges") -> NoReturn:
 
 
 def print_bad(stream: "Edges", options: dict[str, Any]) -> None:
-    """Report rows that were skipped."""
+    """Report rows that were left out."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"
         tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
+    if stream.n_repeated and not (options["quiet"] or options["as_json"]):
+        tell(f"{stream.n_repeated:,} rows left out, because their events were read before")

@@ -48,10 +48,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ohmlearn.certificate import Certificate
-    from ohmlearn.cli.state_option import State, StateIntake
     from ohmlearn.edges import Edges
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.estimators.source_ledger import Recorded
+    from ohmlearn.estimators.state_file import StateFile
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.report.label_columns import AnswerTable
@@ -61,6 +62,7 @@ __all__ = ["LabelOutcome", "label"]
 
 MOST_COLUMNS = 1000  # of probabilities
 MOST_PASSES = 20  # of the certificate on the page
+MOST_NOTES = 5  # about files that are skipped
 
 
 class LabelOutcome(NamedTuple):
@@ -125,12 +127,9 @@ class LabelOutcome(NamedTuple):
 @click.option(
     "--state",
     type=click.Path(dir_okay=False),
-    help="Keep the model in this file: EDGES are added to those of earlier runs, labels are kept, "
-    "and the file is replaced when the answers have been written. It may start as the output "
-    "h.ohm of sparsify.",
-)
-@click.option(
-    "--again", is_flag=True, help="Add EDGES to --state even if it has taken them in before."
+    help="Keep the model in this file: EDGES are added to those of earlier runs, except files that "
+    "it has already, and labels are kept. The same command continues an interrupted run. It may "
+    "start as the output h.ohm of sparsify.",
 )
 @cluster_option
 @seed_option
@@ -199,8 +198,6 @@ def _check_state_options(options: dict[str, Any]) -> None:
             raise click.UsageError("Missing argument 'EDGES...'.")
         if options["labels_file"] is None:
             raise click.UsageError("Missing option '--labels'.")
-        if options["again"]:
-            raise click.UsageError("--again needs --state")
         return
     if options["cluster"] is not None:
         raise click.UsageError("--cluster and --state cannot be used together")
@@ -277,26 +274,32 @@ def _label_with_features(
 
 def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> LabelOutcome:
     """Add edges and labels to the model in a file, or start one."""
-    from ohmlearn._phases import Phase, phase
-    from ohmlearn.cli.state_option import NoEdges, State, StateIntake, join_labels
-    from ohmlearn.estimators.label_job import label
-    from ohmlearn.estimators.problem import ClassProblem
+    from ohmlearn.cli.state_option import NoEdges, check_options, load_state
+    from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.estimators.state_file import StateFile
 
-    state = State(options["state"], options)
-    found, n_before = state.found, 0
-    if found is None and not options["edges"]:
+    state = StateFile(options["state"])
+    if not state.exists and not options["edges"]:
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
-    if labels is None and (found is None or found.problem is None):
+
+    def start() -> Labelling:
+        first = {**options, "passes": options["passes"] or 1}
+        p = make_parameters(first, True, labels, **forgetting.parameters)
+        sparsifier = _make_sparsifier(options, None, forgetting, labels)
+        return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
+
+    load = partial(load_state, state, options, start)
+    before = None if labels is None and not state.exists else load()
+    if before is None or (labels is None and before.problem is None):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    classes = set(() if found is None or found.problem is None else found.problem.classes)
+    classes = set(() if before.problem is None else before.problem.classes)
     _check_classes(classes, options)
-    sparsifier = _make_sparsifier(options, None, forgetting, labels, classes)
+    sparsifier, nodes, files = before.kept.sparsifier, before.kept.nodes, None
+    asked = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
-    if found is not None:
-        sparsifier = state.check_options(sparsifier)
-        n_before = sparsifier.n_edges_seen_
-    nodes = None if found is None else found.kept.nodes
-    files = None
+    assert asked is not None
+    check_options(state.path, sparsifier, asked)
     if options["edges"]:
         files = open_edges(options, nodes, needs_times=sparsifier.options.has_times)
     stream = NoEdges(nodes) if files is None else files
@@ -304,48 +307,108 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-    known = [] if found is None else found.kept.sources
-    intake = StateIntake(known, files, state.path, options["again"])
-    edges: Edges | None = None
-    if options["edges"]:
-        edges = watch_edges(stream, options, sparsifier, intake, needs_edges=found is None)
-    counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+    job, new = StateJob(state, options, labels, forgetting), None
+    n_before = before.kept.n_edges_seen
     try:
-        if found is None:
-            options["passes"] = options["passes"] or 1
-            p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
-            assert edges is not None
-            found = label(
-                edges, ClassProblem, labels, p, sample_weight=labels.weights,
-                sparsifier=sparsifier, **forgetting.moment,
-            )  # fmt: skip
+        if files is None:
+            job.read(before, stream)
         else:
-            found, is_changed = state.change_options(options)
-            p, kept = found.parameters, found.kept
-            joined, counts = join_labels(found, labels)
-            rows = ClassProblem.read(p, joined, kept.n_nodes, kept.nodes, joined.weights)
-            has_more = edges is not None or bool(forgetting.moment)
-            if has_more:
-                with phase(Phase("reading edges", 1, 1)):
-                    kept.take(stream if edges is None else edges, **forgetting.moment)
-            if labels is not None or is_changed:
-                found = found.solve(ClassProblem.make(rows, kept, p, found.before))
-            elif has_more or found.answer is None:
-                found = found.solve()
+            before, new = state.read_new(before, load, files, job.read)
+        found = job.solve(before)
     except KeyboardInterrupt:
-        tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
+        seen = f"; {state.path} has the files up to its last save" if state.exists else ""
+        tell(f"Interrupted{seen}; the same command continues")
         raise click.exceptions.Exit(130) from None
-    about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
+    about = {"path": state.path, "n_edges_before": n_before, "labels": job.counts}
+    about["n_skipped"] = 0 if new is None else new.n_skipped
     why = "Not measured, because only the new edges can be read, not those of earlier runs."
-    finish = partial(_save_state, state, found, intake)
+    is_new = found.answer is not before.answer or (new is not None and new.has_new)
+    finish = partial(_save_state, state, found) if is_new else lambda: None
     return _outcome(found, stream, why, {"state": about}, finish)
 
 
-def _save_state(state: "State", found: "Labelling", intake: "StateIntake") -> None:
+class StateJob:
+    """What a run adds to the model in a file, and its answer.
+
+    Attributes
+    ----------
+    counts : dict
+        How many labels are kept, replaced and new.
+    """
+
+    def __init__(
+        self, state: "StateFile", options: dict[str, Any], labels: Any, forgetting: Forgetting
+    ) -> None:
+        self._state, self._options, self._labels = state, options, labels
+        self._moment, self._passes = forgetting.moment, options["passes"] or 1
+
+    def read(self, found: "Labelling", stream: "Edges") -> None:
+        """Check options and labels, then take in the edges."""
+        from ohmlearn._phases import Phase, phase
+        from ohmlearn.checks.times import check_moment
+        from ohmlearn.cli.state_option import change_options, join_labels
+        from ohmlearn.estimators.problem import ClassProblem
+        from ohmlearn.estimators.source_ledger import Recorded
+
+        kept, options, labels = found.kept, self._options, self._labels
+        new = stream if isinstance(stream, Recorded) else None
+        self._parameters = p = change_options(self._state.path, found, options, labels)
+        self.counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+        if found.problem is not None:
+            labels, self.counts = join_labels(found, labels)
+        self._rows = ClassProblem.read(p, labels, kept.n_nodes, stream.nodes, labels.weights)
+        if new is not None:
+            self._print_notes(new)
+        assert kept.sparsifier is not None
+        if self._passes > 1 and (new is None or not new.has_all_of(kept.sparsifier)):
+            raise ValueError(
+                f"more passes would need all edges that {self._state.path} has seen, but only "
+                f"those of this command can be read; leave out --passes, or label all edges "
+                f"without --state"
+            )
+        if self._passes > 1:
+            stream.again("an estimator with passes > 1 (passes=1 does not)")
+        moment = {name: check_moment(name, value) for name, value in self._moment.items()}
+        asks = moment != kept.moment if new is not None or moment else False
+        self._has_more = (new is not None and new.has_new) or asks
+        self._new, needs_edges = new, kept.is_empty
+        self._edges = watch_edges(stream, options, kept.sparsifier, needs_edges=needs_edges)
+        if self._has_more:
+            with phase(Phase("reading edges", 1, self._passes)):
+                kept.take(self._edges, **self._moment)
+
+    def solve(self, found: "Labelling") -> "Labelling":
+        """Return the model with its answer: the present one, if nothing is new."""
+        from ohmlearn.estimators.problem import ClassProblem
+        from ohmlearn.estimators.state_file import has_answer
+
+        p, problem = self._parameters, None
+        if self._labels is not None or p != found.parameters:
+            problem = ClassProblem.make(self._rows, found.kept, p, found.before)
+        if not self._has_more and has_answer(found, problem):
+            return found
+        found = found._replace(parameters=p)
+        if self._passes == 1 or found.kept.holds_all_edges:
+            return found.solve(problem)
+        assert self._new is not None
+        self._new.reads_all = True
+        problem = problem or found.problem.on(found.kept, p, found.before)
+        return found.with_answer(problem, problem.answer(problem.refine(self._edges, p.passes - 1)))
+
+    def _print_notes(self, new: "Recorded") -> None:
+        if self._options["quiet"] or self._options["as_json"]:
+            return
+        notes = new.notes
+        if len(notes) > MOST_NOTES:
+            notes = [f"{len(notes):,} files are skipped: {self._state.path} has them already"]
+        tell(*notes)
+
+
+def _save_state(state: "StateFile", found: "Labelling") -> None:
     from ohmlearn._phases import phase
 
     with phase(f"writing {state.path}"):
-        state.save(found, intake.sources)
+        state.save(found)
 
 
 def _write_page(

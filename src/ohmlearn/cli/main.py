@@ -1,7 +1,11 @@
 """The group of all commands, and how they fail: with one line that says why."""
 
+import errno
+import io
 import json
+import os
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -27,6 +31,11 @@ class BadInput(click.ClickException):
 
 class OneLineErrors(click.Group):
     """A group whose commands fail with one line instead of a traceback."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command, also if the caller has closed the standard streams."""
+        _reopen_streams()
+        return super().main(*args, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Find the command; what is wrong about it is shown without control characters."""
@@ -54,6 +63,32 @@ class OneLineErrors(click.Group):
 
     def _command(self, ctx: click.Context) -> click.Command | None:
         return self.get_command(ctx, str(ctx.invoked_subcommand))
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands in for a standard output that is closed; a command that prints nothing may run."""
+
+    def write(self, text: str) -> int:
+        """Refuse the text."""
+        raise click.ClickException(
+            "standard output is closed, so the results are lost; open it, or name a file with -o"
+        )
+
+
+def _reopen_streams() -> None:
+    """Replace standard streams that the caller has closed, as in ``ohmlearn info e.csv >&-``.
+
+    A file that is opened later must not get one of their numbers.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the first number that is free
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
 
 
 @contextmanager
@@ -91,6 +126,9 @@ def _one_line(error: Exception | str, command: click.Command | None) -> str:
         text = error.render(option_style(command))
     else:
         text = str(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        where = error.filename or "the output"
+        return f"{where}: {error.strerror}; free some space, or write to another place"
     text = " ".join(text.split())
     known = str | OSError | ImportError | ValueError | OhmError | Warning
     if isinstance(error, known) and text:

@@ -1,37 +1,25 @@
-"""``label --state``: a model in a file that takes in new edges, and knows its sources."""
+"""``label --state``: what the options of a run mean for the model in a file."""
 
-import os
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
 import numpy as np
 
-from ohmlearn._arrays_file import HEAD, read_arrays
 from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model_options import as_list, make_parameters, model_choices
-from ohmlearn.cli.state_sources import EdgeDigest, describe_file
 from ohmlearn.edges import Batch, Edges
-from ohmlearn.errors import InputError, Setting
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
-from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
-from ohmlearn.estimators.problem import ClassProblem, HFSParameters
+from ohmlearn.estimators.problem import HFSParameters
+from ohmlearn.estimators.state_file import StateFile
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading import EdgeStream
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
 
-if TYPE_CHECKING:
-    pass
+__all__ = ["NoEdges", "change_options", "check_options", "join_labels", "load_state"]
 
-__all__ = ["NoEdges", "State", "StateIntake", "join_labels"]
-
-NAME = "HFSClassifier"  # which can load the file, too
 REMEDY = "leave out the option, or name another state to start over"
 
 
@@ -48,100 +36,61 @@ class NoEdges(Edges):
         return iter(())
 
 
-class State:
-    """The model in a file, and the file, which is replaced when the answers have been written.
+def load_state(
+    state: StateFile, options: dict[str, Any], start: Callable[[], Labelling] | None = None
+) -> Labelling:
+    """Return the model in a file, with the threads of this command, or a new one."""
 
-    Attributes
-    ----------
-    path : str
-    found : Labelling or None
-        None if there is no file yet.
-    """
+    def continue_with(kept: StreamingSparsifier) -> Labelling:
+        budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
+        times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
+        p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
+        return Labelling(p, KeptGraph.start(p, sparsifier=kept))
 
-    def __init__(self, path: str, options: dict[str, Any]) -> None:
-        self.path = path
-        self.found: Labelling | None = None
-        self._points: dict[str, Any] = {}  # of an estimator that was fitted to points
-        self._before = _read_head(path)
-        if self._before is not None:
-            found, threads = self._load(options), options["threads"]
-            found.kept.use_threads(threads)
-            _number_nodes(found)
-            p = replace(found.parameters, n_jobs=threads)
-            problem, answer = found.problem, found.answer
-            if problem is not None:
-                problem = replace(problem, parameters=p, nodes=found.kept.nodes)
-            if answer is not None:
-                answer = problem.answer(answer.result, answer.n_iter)
-            self.found = found._replace(parameters=p, problem=problem, answer=answer)
+    found, threads = state.load(continue_with, start), options["threads"]
+    found.kept.use_threads(threads)
+    _number_nodes(found)
+    p = replace(found.parameters, n_jobs=threads)
+    problem, answer = found.problem, found.answer
+    if problem is not None:
+        problem = replace(problem, parameters=p, nodes=found.kept.nodes)
+    if answer is not None:
+        answer = problem.answer(answer.result, answer.n_iter)
+    return found._replace(parameters=p, problem=problem, answer=answer)
 
-    def _load(self, options: dict[str, Any]) -> Labelling:
-        """Return what the file holds, or a start with the sparsifier in it."""
-        arrays = read_arrays(self.path)
-        if is_model(arrays):
-            found, _, self._points = load_labelling(self.path, NAME, ClassProblem, {}, arrays)
-        else:
-            kept = StreamingSparsifier.load(self.path)
-            budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
-            times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
-            p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
-            found = Labelling(p, KeptGraph.start(p, sparsifier=kept))
-        if found.kept.sparsifier is None:
-            raise InputError(
-                f"{self.path} holds a model that keeps all edges ({Setting('epsilon', None)}), "
-                f"which only Python can continue"
-            )
-        return found
 
-    def check_options(self, asked: StreamingSparsifier) -> StreamingSparsifier:
-        """Return the sparsifier, unless options for it were given that differ from its own."""
-        kept = None if self.found is None else self.found.kept.sparsifier
-        assert kept is not None
-        asked_now = _describe(asked)
-        for name, (before, shown) in _describe(kept).items():
-            now, given = asked_now[name]
-            if was_given(name) and before != now:
+def check_options(path: str, kept: StreamingSparsifier, asked: StreamingSparsifier) -> None:
+    """Refuse options for the sparsifier of a state that differ from its own."""
+    asked_now = _describe(asked)
+    for name, (before, shown) in _describe(kept).items():
+        now, given = asked_now[name]
+        if was_given(name) and before != now:
+            option = f"--{name.replace('_', '-')}"
+            how = f"without {option}" if shown is None else f"with {option} {shown}"
+            raise ValueError(f"{path} was started {how}, but this command has {given}; {REMEDY}")
+    if was_given("since") and kept.options.reach is None:
+        raise ValueError(
+            f"{path} was started without --last and --since, so it has no times; {REMEDY}"
+        )
+
+
+def change_options(
+    path: str, found: Labelling, options: dict[str, Any], labels: FileLabels | None
+) -> HFSParameters:
+    """Return the parameters with the options that were given."""
+    classes = () if found.problem is None else found.problem.classes.tolist()
+    known = {str(one): one for one in classes} if found.problem is not None else labels or {}
+    changed: dict[str, Any] = {}
+    for name, value in model_choices(options, known).items():
+        before = getattr(found.parameters, name)
+        if was_given(name) and before != value:
+            changed[name] = value
+            if not (options["quiet"] or options["as_json"]):
                 option = f"--{name.replace('_', '-')}"
-                how = f"without {option}" if shown is None else f"with {option} {shown}"
-                raise ValueError(
-                    f"{self.path} was started {how}, but this command has {given}; {REMEDY}"
-                )
-        if was_given("since") and kept.options.reach is None:
-            raise ValueError(
-                f"{self.path} was started without --last and --since, so it has no times; {REMEDY}"
-            )
-        if was_given("passes") and click.get_current_context().params["passes"] > 1:
-            raise ValueError(
-                f"more passes would need all edges that {self.path} has seen, but only those of "
-                f"this command can be read; leave out --passes, or label all edges without --state"
-            )
-        return kept
-
-    def change_options(self, options: dict[str, Any]) -> tuple[Labelling, bool]:
-        """Return the labelling with the options that were given, and whether any of them is new."""
-        found = self.found
-        assert found is not None
-        known = [] if found.problem is None else found.problem.classes.tolist()
-        changed: dict[str, Any] = {}
-        for name, value in model_choices(options, {str(one): one for one in known}).items():
-            before = getattr(found.parameters, name)
-            if was_given(name) and before != value:
-                changed[name] = value
-                if not (options["quiet"] or options["as_json"]):
-                    option = f"--{name.replace('_', '-')}"
-                    tell(f"{self.path}: {option} was {before!r}, and is {value!r} from now on")
-        return found._replace(parameters=replace(found.parameters, **changed)), bool(changed)
-
-    def save(self, found: Labelling, sources: list[dict[str, Any]]) -> None:
-        """Replace the file, unless another run has done so meanwhile."""
-        if _read_head(self.path) != self._before:
-            raise ValueError(
-                f"{self.path} was written by another run meanwhile, so it stays as it is; run this "
-                f"command again"
-            )
-        found.kept.sources = [*found.kept.sources, *sources]
-        parameters = {name: getattr(found.parameters, name) for name in HFSParameters.names()}
-        save_labelling(self.path, NAME, found, parameters, self._points)
+                tell(f"{path}: {option} was {before!r}, and is {value!r} from now on")
+    if options["passes"] is not None:
+        changed["passes"] = options["passes"]
+    return replace(found.parameters, **changed)
 
 
 def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
@@ -157,14 +106,6 @@ def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
     return {name: (value, value) for name, value in plain.items()} | durations
 
 
-def _read_head(path: str) -> bytes | None:
-    """Return the first bytes of a file, which have its checksum; None if there is no file."""
-    if not os.path.exists(path):
-        return None
-    with Path(path).open("rb") as file:
-        return file.read(HEAD)
-
-
 def _number_nodes(found: Labelling) -> None:
     """Give a graph whose nodes are numbers a table of ids: the numbers."""
     kept = found.kept.store
@@ -172,92 +113,6 @@ def _number_nodes(found: Labelling) -> None:
         n_nodes = found.kept.graph.n_nodes if found.problem is None else found.problem.n_nodes
         kept.nodes = NodeTable()
         kept.nodes.add(np.arange(n_nodes))
-
-
-class StateIntake:
-    """The sources that a run takes in; refuses those that the state has already.
-
-    Parameters
-    ----------
-    known : list of dict
-        Sources that the state has.
-    stream : EdgeStream
-    path : str
-        The state, for messages.
-    again : bool
-        Whether sources may be taken in again.
-
-    Attributes
-    ----------
-    sources : list of dict
-        What identifies each source, complete after the reading.
-    """
-
-    def __init__(
-        self, known: list[dict[str, Any]], stream: EdgeStream | None, path: str, again: bool
-    ) -> None:
-        self.sources: list[dict[str, Any]] = []
-        self._known, self._stream, self._path, self._again = list(known), stream, path, again
-        for name in () if stream is None else stream.sources:
-            found = describe_file(name)
-            if found["size"]:
-                self._refuse_known(found, ("size", "sample"))
-                self._warn_of_name(found["name"])
-            assert stream is not None
-            self.sources.append(found | {"where": stream.options.where})
-        for source in self.sources[:1]:
-            self._warn_of_filter(source["where"])
-
-    def unseen(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches, and take checksums of the edges of each source."""
-        digests = [EdgeDigest() for _ in self.sources]
-        for batch in batches:
-            assert self._stream is not None
-            digests[self._stream.source].add(batch)
-            yield batch
-        for source, digest in zip(self.sources, digests, strict=True):
-            source |= {"n_edges": digest.n_edges, "digest": digest.hex()}
-        earlier, self.sources = self.sources, []
-        for source in earlier:
-            if source["n_edges"] > 0:
-                self._refuse_known(source, ("digest",))
-            self.sources.append(source)
-
-    def _warn_of_name(self, name: str) -> None:
-        """Warn of a file that may have grown since it was taken in."""
-        if not self._again and any(other.get("name") == name for other in self._known):
-            warnings.warn(
-                f"{self._path} has taken in another {name} before; if this one has the same edges "
-                f"and more, they count twice: give only new edges",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def _warn_of_filter(self, where: str | None) -> None:
-        """Warn if other rows of a table would count than in an earlier run."""
-        before = next((other.get("where") for other in reversed(self._known)), where)
-        if before != where:
-            warnings.warn(
-                f"{self._path} has taken in edges {_with(before)} before, but these are read "
-                f"{_with(where)}; edges chosen in different ways count together",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def _refuse_known(self, source: dict[str, Any], names: tuple[str, ...]) -> None:
-        """Refuse a source if the state, or this run, has one with the same content."""
-        for other in [] if self._again else [*self._known, *self.sources]:
-            if all(other.get(name) == source[name] for name in names):
-                same = source["name"] == other.get("name")
-                who = "it" if same else f"the same edges, as {other.get('name')},"
-                raise ValueError(
-                    f"{source['name']} was taken in before: {self._path} has {who} already; give "
-                    f"only new edges, or add --again to count them once more"
-                )
-
-
-def _with(where: str | None) -> str:
-    return "without --where" if where is None else f"with --where {where!r}"
 
 
 def join_labels(found: Labelling, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:

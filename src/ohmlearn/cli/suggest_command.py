@@ -190,10 +190,10 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
 
 def _load(options: dict[str, Any]) -> "Fitted":
     """Return the model of a state, and its nodes."""
-    from ohmlearn.cli.state_option import State
+    from ohmlearn.cli.state_option import load_state
+    from ohmlearn.estimators.state_file import StateFile
 
-    found = State(options["state"], options).found
-    assert found is not None  # the file exists
+    found = load_state(StateFile(options["state"]), options)
     nodes = found.kept.nodes
     if nodes is None:
         raise ValueError(f"{options['state']} has no edges yet")

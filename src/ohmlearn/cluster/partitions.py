@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ohmlearn.checks.parameters import check_count
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.live_edges import LogSource
+from ohmlearn.errors import InputError, Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import ColumnSample, choose_columns
 from ohmlearn.reading.file_edges import EdgeStream
@@ -154,6 +155,12 @@ def make_options(options: dict[str, Any]) -> ReadOptions:
     for name in options:
         if name not in known:
             raise TypeError(f"there is no option {name!r}; options of reading: {', '.join(known)}")
+    if options.get("event_id_col") is not None:
+        raise InputError(
+            f"{Param('event_id_col', options['event_id_col'])} needs edges that are read one after "
+            f"the other, but partitions are read at the same time",
+            remedy="drop repeated events first, for example with drop_duplicates",
+        )
     return ReadOptions(**options)
 
 

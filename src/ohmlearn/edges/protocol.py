@@ -120,6 +120,7 @@ class Edges(ABC):
     n_read: int = 0
     fraction: float | None = None
     n_bad: int = 0
+    n_repeated: int = 0  # events that were read before
     first_bad: str | None = None
     columns: str | None = None  # which columns are used, for people
 

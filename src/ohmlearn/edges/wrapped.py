@@ -23,7 +23,7 @@ __all__ = ["CheckedEdges", "DegreeCounting", "TimeFiltered", "Watched", "Wrapped
 PASSED_ON = (
     "sources", "rereadable", "nodes", "nodes_are_final", "n_nodes", "n_edges", "has_times",
     "knows_unit", "time_unit", "id_type", "kinds", "is_log", "loses_weights", "n_read",
-    "fraction", "n_bad", "first_bad", "columns",
+    "fraction", "n_bad", "n_repeated", "first_bad", "columns",
 )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ class KeptGraph:
         removed edges that it has seen.
     sources : list of dict
         Where the edges of a state file come from.
+    events : RecentIds or None
+        The last events of a state file, if they have ids.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class KeptGraph:
         self.first: float | None = None
         self.staleness, self.removed_weight = 0.0, 0.0
         self.sources: list[dict[str, Any]] = []
+        self.events: _core.RecentIds | None = None
 
     @classmethod
     def start(

@@ -1,8 +1,8 @@
 """The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
 
 `label` is the only place where these steps follow each other. The estimators, the command line and
-the clusters call it. Checkpoints wrap the stream of edges; progress is shown by whoever watches the
-phases (see `_phases`). Neither this module nor what it calls imports scikit-learn, which takes
+the clusters call it. A state file wraps the stream of edges; progress is shown by whoever watches
+the phases (see `_phases`). Neither this module nor what it calls imports scikit-learn, which takes
 longer than to label a small graph.
 """
 

@@ -27,6 +27,7 @@ from ohmlearn.estimators.problem import ClassProblem, HFSParameters, Problem
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.event_ids import MOST, recall
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["is_model", "load_labelling", "save_labelling"]
@@ -49,6 +50,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
+def _is_source(entry: Any) -> bool:
+    """Whether a value can be an entry of the ledger of a state file."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return False
+    counts = [entry.get(name) for name in ("size", "n_edges")]
+    return all(count is None or (type(count) is int and count >= 0) for count in counts)
+
+
 # Single values, by names that stay, with the test that one from a file must pass.
 VALUES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": lambda value: type(value) is int and value >= 1,
@@ -61,7 +70,7 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
     "_removed_weight": lambda value: _is_number(value) and value >= 0,
     "n_features_in_": lambda value: type(value) is int and value >= 1,
-    "sources_": lambda value: all(isinstance(source, dict) for source in value),
+    "sources_": lambda value: all(map(_is_source, value)),
 }
 LABELS: dict[str, tuple[DTypeLike, int]] = {
     "nodes": (np.int64, 1),
@@ -154,6 +163,8 @@ def _get_state(
     }
     if kept.sources:
         values["sources_"] = kept.sources
+    if kept.events is not None:
+        state["event_ids"] = kept.events.ids()
     if problem is not None:
         if len(problem.classes) > 0:
             state["model_classes_"] = _check_classes(problem.classes)
@@ -324,6 +335,10 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
     kept.staleness = values.get("staleness_", 0.0)
     kept.removed_weight = values.get("_removed_weight", 0.0)
     kept.sources = values.get("sources_", [])
+    if "event_ids" in arrays:
+        ids = _take(arrays, "event_ids", np.uint64, 1)
+        _require(len(ids) <= MOST and ids.all(), "its ids of events are wrong")
+        kept.events = recall(ids)
     return kept
 
 

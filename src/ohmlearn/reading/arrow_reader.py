@@ -15,6 +15,7 @@ from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
+from ohmlearn.reading.event_ids import hash_array
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
@@ -101,7 +102,8 @@ class ArrowSource(Source):
         wanted = [*used, *(name for name in more if name not in used)]
         weight = None if chosen.w is None else 2
         time = None if chosen.t is None else len(used) - 1
-        return chosen._replace(u=0, v=1, w=weight, t=time, names=wanted), wanted
+        event = None if chosen.event is None else wanted.index(names[chosen.event])
+        return chosen._replace(u=0, v=1, w=weight, t=time, event=event, names=wanted), wanted
 
     def _excludes_all(self) -> bool:
         """Whether the names of the folders leave out all rows."""
@@ -178,7 +180,8 @@ def _filter(columns: ColumnChoice, batch: Any, rows: NDArray[np.bool_]) -> tuple
     names = [batch.schema.names[at] for at in columns.used]
     weight = None if columns.w is None else 2
     time = None if columns.t is None else len(arrays) - 1
-    columns = columns._replace(u=0, v=1, w=weight, t=time, names=names)
+    event = None if columns.event is None else columns.used.index(columns.event)
+    columns = columns._replace(u=0, v=1, w=weight, t=time, event=event, names=names)
     return columns, pa.RecordBatch.from_arrays(arrays, names=names)
 
 
@@ -236,6 +239,10 @@ def take_record_batch(
     needed = [(u, columns.u, "node id"), (v, columns.v, "node id")]
     if columns.w is not None and not options.rows.second_may_be_empty:
         needed.append((w, columns.w, "weight"))
+    event = None
+    if columns.event is not None:
+        needed.append((batch.column(columns.event), columns.event, "event id"))
+        event = hash_array(batch.column(columns.event), source, columns.name(columns.event))
     bad, reason = _find_missing(needed, columns)
     weights = None if w is None else take_weights(w, source, columns)
     id_type = options.id_type or kind
@@ -251,7 +258,7 @@ def take_record_batch(
         array = batch.column(columns.t)
         values = take_times(array, source, columns)
         times = rule.take(source, values, lambda at: array[at].as_py())
-    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows)
+    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows, event)
 
 
 def _find_missing(

@@ -31,6 +31,7 @@ class ColumnChoice(NamedTuple):
     t: int | None = None
     kinds: tuple[str, str] | None = None  # of the nodes in u and in v, if they are two
     ask_kinds: bool = False  # whether there may be two kinds, but the names do not say so
+    event: int | None = None  # ids of events
 
     def name(self, at: int | None) -> str | None:
         """Return the name of a column, or its position."""
@@ -43,12 +44,14 @@ class ColumnChoice(NamedTuple):
         kinds = ""
         if self.kinds is not None:
             kinds = f", two kinds of nodes ({self.kinds[0]}:..., {self.kinds[1]}:...)"
-        return f"u = {self.name(self.u)}, v = {self.name(self.v)}, {weights}{times}{kinds}{how}"
+        events = f", event ids = {self.name(self.event)}" if self.event is not None else ""
+        ends = f"u = {self.name(self.u)}, v = {self.name(self.v)}"
+        return f"{ends}, {weights}{times}{events}{kinds}{how}"
 
     @property
     def used(self) -> list[int]:
-        """Positions of the columns that are read: ends, weight, time."""
-        return [at for at in (self.u, self.v, self.w, self.t) if at is not None]
+        """Positions of the columns that are read: ends, weight, event id, time."""
+        return [at for at in (self.u, self.v, self.w, self.event, self.t) if at is not None]
 
 
 class ColumnSample(NamedTuple):
@@ -108,13 +111,20 @@ class _Choice:
             None if column is None else self.find(column)
             for column in (options.source_col, options.target_col, options.weight_col)
         )
-        t = self.find_times({u, v, w})
+        event = None if options.event_id_col is None else self.find(options.event_id_col)
+        t = self.find_times({u, v, w, event})
         if w is None:  # a column that the options name as an end is not a column of weights
             found = (self.lower.index(name) for name in self.rows.weights if name in self.lower)
-            w = next((at for at in found if at not in (u, v, t)), None)
+            w = next((at for at in found if at not in (u, v, t, event)), None)
         guessed = self.say_guessed()
         if u is None or v is None:
-            u, v = self.find_ends(u, v, w, t)
+            u, v = self.find_ends(u, v, w, t, event)
+        if event is not None and event in (u, v, w, t):
+            refuse_source(
+                self.source,
+                f"the column of event ids, {event}, is an end, the weight or the time, too; "
+                f"{self.name_them}",
+            )
         if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
             refuse_source(
                 self.source,
@@ -125,7 +135,7 @@ class _Choice:
                 + (f" and {self.rows.weight_option}" if self.rows.weights else ""),
             )
         kinds, ask = self.find_kinds(u, v)
-        return ColumnChoice(u, v, w, self.names, guessed, t, kinds, ask)
+        return ColumnChoice(u, v, w, self.names, guessed, t, kinds, ask, event=event)
 
     def say_guessed(self) -> str:
         """Return what is guessed, in words; which columns, if others are named."""
@@ -201,14 +211,14 @@ class _Choice:
         return {*(find_ends(self.names, self.rows.ends) or ())}
 
     def find_ends(
-        self, u: int | None, v: int | None, w: int | None, t: int | None
+        self, u: int | None, v: int | None, w: int | None, t: int | None, event: int | None
     ) -> tuple[int, int]:
         """Return the ends, at least one of which is not named."""
-        taken = {at for at in (w, t) if at is not None}
+        taken = {at for at in (w, t, event) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
             also = " and ".join(
                 f"one of {what} ({ColumnChoice(0, 1, None, self.names, '').name(at)})"
-                for at, what in ((t, "times"), (w, "weights"))
+                for at, what in ((t, "times"), (w, "weights"), (event, "event ids"))
                 if at is not None
             )
             refuse_source(

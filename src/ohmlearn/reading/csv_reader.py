@@ -206,6 +206,7 @@ class TextSource(Source):
         columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
+        layout.event = -1 if columns.event is None else columns.event
         self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t
@@ -258,7 +259,8 @@ class TextSource(Source):
         if options.header is not None:
             return options.header
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        columns = (options.source_col, options.target_col, options.weight_col, options.time)
+        named = (options.source_col, options.target_col, options.weight_col, options.time)
+        columns = (*named, options.event_id_col)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
         if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
@@ -390,7 +392,8 @@ def parse_blocks(
             why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times)}"
         weights = w if layout.w >= 0 or layout.attributes else None
         u, v = (Strings(*ends[:2]), Strings(*ends[2:])) if layout.strings else ends
-        yield RawBatch(u, v, weights, n_bad, why, None if times is None else t)
+        event = text.take_events() if layout.event >= 0 else None
+        yield RawBatch(u, v, weights, n_bad, why, None if times is None else t, event=event)
 
 
 def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) -> Floats:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.errors import Param, Setting, render, text_of
@@ -18,6 +20,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
+from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
@@ -55,6 +58,8 @@ class EdgeStream(Edges, Shown):
         Edges read so far in the current pass, and about which share of all edges they are.
     n_bad : int
         Rows left out in the latest reading, with ``on_bad="skip"``.
+    n_repeated : int
+        Rows left out in the latest reading, because their events were read before.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
     source : int
@@ -98,6 +103,9 @@ class EdgeStream(Edges, Shown):
         self.sources = [source.name for source in sources]
         self.fraction = 0.0
         self.source = 0
+        self.skipped: AbstractSet[int] = set()  # numbers of sources that a pass leaves out
+        self.on_source_end: Callable[[int], None] | None = None  # called before the next is read
+        self.recent: _core.RecentIds | None = None  # events before a pass, which continues with it
         self.has_times = self.options.time is not None
         self.times = sources[0].times
         if self.times is not None:
@@ -111,6 +119,8 @@ class EdgeStream(Edges, Shown):
         if sources[0].columns is not None:
             self._note_columns(sources[0])
         counts = [source.n_edges for source in sources]
+        if self.options.event_id_col is not None:
+            counts = [None]
         self.n_edges = None if None in counts else sum(count or 0 for count in counts)
 
     def _facts(self) -> dict[str, Any]:
@@ -121,6 +131,7 @@ class EdgeStream(Edges, Shown):
             "edges": self.n_edges,
             "nodes": self.n_nodes,
             "bad rows left out": self.n_bad or None,
+            "repeated events left out": self.n_repeated or None,
             "times": self.times.unit if self.times is not None else None,
             "readable once": not self.rereadable,
         }
@@ -207,41 +218,69 @@ class EdgeStream(Edges, Shown):
         >>> [batch.u.tolist() for batch in stream.batches(2)]
         [[0], [1]]
         """
-        if self._started and not self.rereadable:
-            once = next(source.name for source in self._sources if not source.rereadable)
+        chosen = [at for at in range(len(self._sources)) if at not in self.skipped]
+        once = next((self.sources[at] for at in chosen if not self._sources[at].rereadable), None)
+        if self._started and once is not None:
             refuse_source(
                 once, "can be read only once; write it to a file to read it again (certify, passes)"
             )
         self._started = True
-        self.source = self.n_read = self.n_bad = 0
+        self.source = self.n_read = self.n_bad = self.n_repeated = 0
+        recent = None
+        if self.options.event_id_col is not None:
+            recent = self.recent or recall(np.empty(0, np.uint64))
         self.first_bad, self.fraction = None, 0.0
         unknown = self._sources[0].columns is None
         with (
-            closing(self._open_pieces(n_jobs)) as pieces,
+            closing(self._open_pieces(chosen, n_jobs)) as pieces,
             closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
         ):
+            unfinished = iter(chosen)
+            present = next(unfinished, None)
             for at, source, raw, known in batches:
+                while present != at:
+                    present = self._end_source(present, unfinished)
                 if unknown and at == 0:
                     unknown = False
                     self._note_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or (raw.first_bad and render(raw.first_bad))
                 u, v = self._number(source, raw.u, raw.v, known)
+                w, t = raw.w, raw.t
+                if recent is not None:
+                    if raw.event is None:
+                        refuse_source(source.name, "this format has no ids of events")
+                    is_new = recent.take(raw.event).view(bool)
+                    if not is_new.all():
+                        u, v = u[is_new], v[is_new]
+                        w, t = (None if x is None else x[is_new] for x in (w, t))
+                        self.n_repeated += len(is_new) - len(u)
                 self.n_read += len(u)
                 self.source, part = at, raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
-                yield Batch(u, v, raw.w, raw.t)
-        self.n_nodes, self.n_edges = len(self.nodes), self.n_read
-        if self._needs_edges and self.options.where is not None and self.n_read == 0:
+                yield Batch(u, v, w, t)
+            while present is not None:
+                present = self._end_source(present, unfinished)
+        self.n_nodes = len(self.nodes)
+        if not self.skipped:
+            self.n_edges = self.n_read
+        if self._needs_edges and self.options.where is not None and chosen and self.n_read == 0:
             every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
             refuse_source(every, f"no row fulfils {Param('where', self.options.where)}")
         self.fraction = 1.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
-    def _open_pieces(self, n_jobs: int) -> Generator[Piece]:
-        """Yield the pieces of all sources."""
-        for at, source in read_in_turn(self._sources):
+    def _end_source(self, at: int | None, others: Iterator[int]) -> int | None:
+        """Report that all edges of a source have been yielded; return the number of the next."""
+        if self.on_source_end is not None and at is not None:
+            self.on_source_end(at)
+        return next(others, None)
+
+    def _open_pieces(self, chosen: list[int], n_jobs: int) -> Generator[Piece]:
+        """Yield the pieces of all sources that are read."""
+        for number, source in read_in_turn([self._sources[at] for at in chosen]):
+            at = chosen[number]
             find = partial(self._look_up, kinds=self._kinds.check(source))
             for batches in source.pieces(self.nodes.kind, n_jobs):
                 yield Piece(at, source, batches, find)

@@ -14,6 +14,7 @@ from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
+from ohmlearn.reading.event_ids import hash_values
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
@@ -106,6 +107,8 @@ class JsonLinesSource(Source):
         ends: tuple[list[Any], list[Any]] = ([], [])
         weights: list[float] = []
         times: list[float] = []
+        events: list[Any] = []
+        event_name = None if columns.event is None else (columns.names or ())[columns.event]
         n_bad, first_bad = 0, None
         rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
         if self._rows is not None:
@@ -117,7 +120,12 @@ class JsonLinesSource(Source):
                 u, v, w, fault = self._take(row, columns, kind)
             if checked and not fault and checked.bad is not None and checked.bad[position]:
                 fault = checked.why(position)
+            event = None if row is None or event_name is None else row.get(event_name)
+            if not fault and event_name is not None:
+                problem = _id_fault(event, "string", may_be_empty=False)
+                fault = problem and f"the event id, {event_name!r}, {problem}"
             if not fault:
+                events.append(event)
                 ends[0].append(u)
                 ends[1].append(v)
                 weights.append(1.0 if w is None else float(w))
@@ -137,6 +145,7 @@ class JsonLinesSource(Source):
             n_bad,
             first_bad,
             None if checked is None else np.array(times, dtype=np.float64),
+            event=None if event_name is None else hash_values(events),
         )
 
     @staticmethod

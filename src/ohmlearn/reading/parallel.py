@@ -218,6 +218,7 @@ def _join(batches: deque[Prepared], room: NDArray[np.int32]) -> deque[Prepared]:
     raw = last.raw._replace(
         w=_concatenate([raw.w for raw in raws]),
         t=_concatenate([raw.t for raw in raws]),
+        event=_concatenate([raw.event for raw in raws]),
         n_bad=sum(raw.n_bad for raw in raws),
         first_bad=next((raw.first_bad for raw in raws if raw.first_bad), None),
     )

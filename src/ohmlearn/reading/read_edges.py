@@ -61,6 +61,7 @@ def read_edges(
     comment: str | None = None,
     time: str | int | bool | None = None,
     latest: Any = None,
+    event_id_col: str | int | None = None,
     bipartite: bool | tuple[str, str] | None = None,
     where: str | None = None,
     filesystem: Any = None,
@@ -112,6 +113,12 @@ def read_edges(
         silence a stream that forgets. The same holds for numbers that are Unix times in s, ms, us
         or ns: those whose median in the first batch lies between 2001 and tomorrow. Other numbers
         have no limit.
+    event_id_col : str or int, optional
+        Name or position of a column of event ids, integers or strings. A row whose event was read
+        before is left out and counted in `n_repeated`, so that overlapping extracts count once.
+        The last 8,388,608 different ids are remembered as hashes of 64 bits, in at most 192 MiB:
+        an event that comes again after more than that many others counts twice, and a new event
+        is left out with probability less than 5e-13. A `StateFile` keeps the ids from call to call.
     bipartite : bool or (str, str), optional
         Whether the two ends are two kinds of nodes, such as users and items, and the names of the
         kinds. Then ids are strings that start with the kind, as in "user:17" and "item:17", so
@@ -182,6 +189,7 @@ def read_edges(
         comment=comment,
         time=time,
         latest=latest,
+        event_id_col=event_id_col,
         bipartite=bipartite,
         where=where,
         filesystem=filesystem,
@@ -207,6 +215,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         if name == "-":
+            if sys.stdin is None:
+                refuse_source("standard input", "is closed; send data to it, or give a file")
             yield open_pipe(sys.stdin.buffer, options)
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)

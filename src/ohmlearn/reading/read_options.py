@@ -130,12 +130,13 @@ class ReadOptions:
     comment: str | None = None
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
+    event_id_col: Column | None = None  # rows that repeat an event do not count
     bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
     where: str | None = None  # other rows are left out
     filesystem: Any = None  # where paths are; None: this machine, or what an address says
 
     def __post_init__(self) -> None:
-        for name in ("source_col", "target_col", "weight_col"):
+        for name in ("source_col", "target_col", "weight_col", "event_id_col"):
             column = getattr(self, name)
             if isinstance(column, bool) or not isinstance(column, str | int | None):
                 must = "must be a name or a position of a column"

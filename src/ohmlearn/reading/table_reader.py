@@ -17,6 +17,7 @@ from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, encode_strings, take
 from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.event_ids import Events
 from ohmlearn.reading.file_names import find_folder_columns
 from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.read_options import TIMES, ReadOptions
@@ -38,6 +39,7 @@ class RawBatch(NamedTuple):
     first_bad: str | None = None  # where the first of them is, and what is wrong with it
     t: NDArray[np.float64] | None = None
     fraction: float | None = None  # share of the source that has been read with it
+    event: Events | None = None  # hashes of the ids of events, if asked for
 
 
 class Source(ABC):
@@ -82,6 +84,12 @@ class Source(ABC):
                 name,
                 f"where = {options.where!r} needs a table with columns, such as CSV, JSON lines, "
                 f"Parquet, Arrow or a data frame",
+            )
+        if options.event_id_col is not None and not self.has_rows:
+            refuse_source(
+                name,
+                "ids of events need a table with columns, such as CSV, JSON lines, Parquet, Arrow "
+                "or a data frame",
             )
         self.name = name
         self.options = options
@@ -247,6 +255,7 @@ def drop_bad(
     reason: str = "",
     times: CheckedTimes | None = None,
     which_rows: str = "",
+    event: Events | None = None,
 ) -> RawBatch:
     """Check weights. Rows with bad weights or times, and rows in `bad`, are refused or left out.
 
@@ -257,7 +266,7 @@ def drop_bad(
     weights_good = w is None or bool(are_weights(w).all())
     t = None if times is None else times.t
     if bad is None and weights_good and (times is None or times.bad is None):
-        return RawBatch(u, v, w, t=t)
+        return RawBatch(u, v, w, t=t, event=event)
     mask = np.zeros(u.size, dtype=bool) if bad is None else bad.copy()
     if w is not None:
         mask |= ~are_weights(w)
@@ -282,4 +291,5 @@ def drop_bad(
         int(np.count_nonzero(mask)),
         f"{source}, {row}: {why}",
         None if t is None else t[keep],
+        event=None if event is None else event[keep],
     )

@@ -153,6 +153,7 @@ def write_table(
     if path == "-":
         for line in _csv_lines(columns, ",", csv_safe, report):
             sys.stdout.write(line)
+        sys.stdout.flush()  # a disk may be full, and what follows relies on the answers
         return
     ending = Path(path).suffix.lower()
     with whole_file(path) as file:
