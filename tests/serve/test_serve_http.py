@@ -135,12 +135,12 @@ def test_a_batch_that_many_clients_send_counts_once(fresh):
 def test_a_bad_row_refuses_the_batch_or_is_skipped(fresh):
     body = "u,v,weight\n1,2,1\n1,3,-1\n1,4,x\n"
     answer = fresh.post_csv("/v1/edges", body)
-    assert (answer.status, answer.json["error"]["row"]) == (400, 2)
-    assert answer.message.startswith("row 2: ")
+    assert (answer.status, answer.json["error"]["row"]) == (400, 3)  # lines, as in a file
+    assert answer.message.startswith("row 3: ")
     assert n_edges(fresh) == 0
     answer = fresh.post_csv("/v1/edges?on_bad=skip", body).json
     assert (answer["n_edges"], answer["n_bad"]) == (1, 2)
-    assert answer["first_bad"].startswith("row 2: ")
+    assert answer["first_bad"].startswith("row 3: ")
     assert n_edges(fresh) == 1
 
 

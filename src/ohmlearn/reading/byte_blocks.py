@@ -13,7 +13,7 @@ from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
-__all__ = ["ByteSource", "line_blocks"]
+__all__ = ["LONGEST_LINE", "ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -27,6 +27,8 @@ MAGIC = {
 
 class ByteSource:
     """A file, or an open buffered pipe; its first bytes show whether it is compressed.
+
+    An `io.BytesIO` is read as it is: a few bytes from another machine must not become many.
 
     Attributes
     ----------
@@ -57,6 +59,8 @@ class ByteSource:
         self.file: Any = self._decompress(raw)
 
     def _decompress(self, raw: Any) -> Any:
+        if isinstance(raw, io.BytesIO):
+            return raw
         first = raw.peek(8)[:8]
         kind = next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
         if kind == "gzip":
