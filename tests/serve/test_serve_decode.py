@@ -198,7 +198,7 @@ class TestJson:
         error = refused(json.dumps([*rows, {"u": 5}]).encode(), "ndjson")
         assert (error.row, str(error)[:20]) == (3, "row 3: 'v' is missin")
         body = b"[" + b'{"u":1,"v":2},' * 80_000 + b'{"u":1,"v":2}]'
-        assert "JSON array of more than 1 MiB; write one object per line" in str(
+        assert "JSON array of more than 1 MiB; write one JSON object per line" in str(
             refused(body, "ndjson")
         )
 

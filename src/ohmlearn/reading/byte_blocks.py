@@ -13,10 +13,11 @@ from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
-__all__ = ["LONGEST_LINE", "ByteSource", "line_blocks"]
+__all__ = ["ARRAY_HINT", "LONGEST_LINE", "ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
+ARRAY_HINT = "write one JSON object per line instead of an array, for example with jq -c '.[]'"
 MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -116,7 +117,8 @@ def line_blocks(source: ByteSource) -> Iterator[bytes]:
         if cut == 0:
             rest += block
             if len(rest) > LONGEST_LINE:
-                refuse_source(source.name, "has a line of more than 16 MiB; is it text?")
+                what = ARRAY_HINT if rest.lstrip().startswith(b"[") else "is it text?"
+                refuse_source(source.name, f"has a line of more than 16 MiB; {what}")
             continue
         yield rest + block[:cut]
         rest = block[cut:]

@@ -20,7 +20,7 @@ import numpy as np
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, ids_from_arrow, is_whole
 from ohmlearn.reading.arrow_reader import take_ids
-from ohmlearn.reading.byte_blocks import LONGEST_LINE, ByteSource, line_blocks
+from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.row_filter import RowFilter
@@ -96,8 +96,7 @@ class JsonLinesSource(Source):
         if len(first) > self.longest_line:
             refuse_source(
                 self.name,
-                f"is a JSON array of more than {self.longest_line >> 20} MiB; write one object per "
-                f"line instead, for example with jq -c '.[]'",
+                f"is a JSON array of more than {self.longest_line >> 20} MiB; {ARRAY_HINT}",
             )
         entries, fault = _parse(first)
         if not isinstance(entries, list):
