@@ -107,18 +107,6 @@ class Body:
         """How readers read it."""
         return BodyOptions(on_bad="skip" if self.skip_bad else "raise")
 
-    def choose(self, names: Sequence[str]) -> ColumnChoice:
-        """Return which columns hold ends, weight and time, by their names."""
-        if (found := choose_names(names)) is not None:
-            return found
-        shown = ", ".join(shorten(name, 40) for name in names[:20]) or "none"
-        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        pairs = ", ".join(f"{u} and {v}" for u, v in EDGE_ENDS)
-        raise BadBody(
-            f"{self.one} needs two columns with node ids, but the columns are {shown}{more}; name "
-            f"them as one of these pairs: {pairs}"
-        )
-
     def check_count(self, n_rows: int) -> None:
         """Refuse a body with too many rows."""
         if n_rows > self.max_rows:
@@ -131,7 +119,8 @@ class Body:
         text = self.content if b"\n" in self.content else self.content.replace(b"\r", b"\n")
         text = text if text.endswith(b"\n") else text + b"\n"
         start = start_text(NAME, iter([text]), "csv", self.one, None, "", 1)
-        columns = self.choose([field.decode(errors="replace") for field in start.fields])
+        names = [field.decode(errors="replace") for field in start.fields]
+        columns = choose_names(names, self.one)
         layout = start.layout
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
@@ -160,7 +149,7 @@ class Body:
         _check_messages(content)
         rule, row = SecondsRule(), 1
         with pa.ipc.open_stream(content) as reader:
-            columns = self.choose(reader.schema.names)
+            columns = choose_names(reader.schema.names, self.one)
             used = columns.used
             for at in used[:2]:
                 check_id_type(reader.schema.field(at).type, NAME, columns.name(at))
@@ -221,10 +210,10 @@ class Body:
             f"the id {shorten(text)} has {lengths[side, at]:,} bytes, but node ids may have at "
             f"most {self.max_id_bytes:,}"
         )
-        rows = np.arange(1, len(bad) + 1)
-        if form != "arrow":  # the numbers of lines that are not blank, perhaps after a header
-            lines = [n for n, line in enumerate(io.BytesIO(self.content), 1) if line.strip()]
-            rows = np.array(lines[form == "csv" :])
+        # The rows of text are lines that are not blank, perhaps after a header.
+        lines = [n for n, line in enumerate(io.BytesIO(self.content), 1) if line.strip()]
+        is_text = form != "arrow" and len(lines) - (form == "csv") == len(bad)
+        rows = np.array(lines[form == "csv" :]) if is_text else np.arange(1, len(bad) + 1)
         times = None if raw.t is None else CheckedTimes(raw.t, None, str)
         return drop_bad(NAME, self.options, rows, raw.u, raw.v, raw.w, bad, why, times)
 
@@ -250,7 +239,7 @@ class JsonBody(JsonLinesSource):
 
     def choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
         """Return which columns hold ends, weight and time."""
-        columns = self._body.choose(names)
+        columns = choose_names(names, self._body.one)
         self.times = None if columns.t is None else SecondsRule()
         return columns
 
@@ -265,7 +254,7 @@ def decode_edges(
     max_id_bytes: int = 256,
     one: str = "an edge",
 ) -> RawBatch:
-    """Return the edges in a body.
+    """Return the edges in a body: ids as int64 or `Strings`, weights, times in Unix seconds.
 
     Parameters
     ----------
@@ -280,19 +269,11 @@ def decode_edges(
         ids of the body decide; those of CSV are integers if all of them look like integers.
     skip_bad : bool
         Whether bad rows are counted and left out. Otherwise the first one is an error.
-    max_rows : int
-        A body with more rows is refused.
-    max_id_bytes : int
-        A row with a longer id, in UTF-8, is bad.
+    max_rows, max_id_bytes : int
+        A body with more rows is refused; a row with a longer id, in UTF-8, is bad.
     one : str
         What error messages call a row. Rows of "a pair" name edges that are to be removed; their
         weights and times, if there are any, say which of parallel edges are meant.
-
-    Returns
-    -------
-    RawBatch
-        Ids are an int64 array or `Strings`, weights and times float64. Times are Unix seconds.
-        A body without rows gives a batch without edges.
 
     Raises
     ------
@@ -328,27 +309,32 @@ def _http_style(mention: Mention) -> str:
     return f"{mention.name}={mention.plain}" if mention.is_setting else python_style(mention)
 
 
-def choose_names(names: Sequence[str]) -> ColumnChoice | None:
-    """Return which columns hold ends, weight and time, by their names; None if there are no ends.
+def choose_names(names: Sequence[str], one: str) -> ColumnChoice:
+    """Return which columns hold ends, weight and time, by their names; `one` is a row, in words.
 
     Examples
     --------
-    >>> print(choose_names(["Time", "src", "dst"]))
+    >>> print(choose_names(["Time", "src", "dst"], "an edge"))
     u = 'src', v = 'dst', no weights, times = 'Time'
     """
     lower = [name.strip().lower() for name in names]
     pair = next((pair for pair in EDGE_ENDS if set(lower).issuperset(pair)), None)
     if pair is None:
-        return None
-    usual = (BodyOptions.rows.weights, TIMES)
-    found = [*pair, *(next((x for x in some if x in lower), None) for some in usual)]
-    for name in found:
-        if name is not None and lower.count(name) > 1:
-            raise BadBody(f"two columns are named {name}; rename one of them")
-    u, v, w, t = (None if name is None else lower.index(name) for name in found)
-    assert u is not None
-    assert v is not None
-    return ColumnChoice(u, v, w, names, "", t)
+        shown = ", ".join(shorten(name, 40) for name in names[:20]) or "none"
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        pairs = ", ".join(f"{u} and {v}" for u, v in EDGE_ENDS)
+        raise BadBody(
+            f"{one} needs two columns with node ids, but the columns are {shown}{more}; name them "
+            f"as one of these pairs: {pairs}"
+        )
+    w, t = (
+        next((x for x in some if x in lower), None) for some in (BodyOptions.rows.weights, TIMES)
+    )
+    if twice := [name for name in (*pair, w, t) if lower.count(str(name)) > 1]:
+        raise BadBody(f"two columns are named {twice[0]}; rename one of them")
+    at = {name: number for number, name in enumerate(lower)}
+    u, v = (at[name] for name in pair)
+    return ColumnChoice(u, v, None if w is None else at[w], names, "", None if t is None else at[t])
 
 
 def join_batches(batches: Sequence[RawBatch]) -> RawBatch:

@@ -97,9 +97,8 @@ def _key(message: Message, known: dict[Any, Any]) -> Any:
     try:
         names = tuple(json.JSONDecoder().raw_decode(value.decode())[0])
         if names not in known:
-            chosen = choose_names(names)
-            known[names] = chosen and tuple(names[at] for at in chosen.used)
-        return known[names] or message.offset
+            known[names] = tuple(names[at] for at in choose_names(names, "an edge").used)
+        return known[names]
     except (ValueError, RecursionError):
         return message.offset
 
