@@ -28,7 +28,7 @@ from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 from ohmlearn.reading.time_rule import CheckedTimes, are_date_texts
 
-__all__ = ["BYTE_ORDER_MARK", "JsonLinesSource"]
+__all__ = ["BYTE_ORDER_MARK", "JsonLinesSource", "json_blocks"]
 
 LOOK = 100  # lines that decide which columns are not ends
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -60,13 +60,13 @@ class JsonLinesSource(Source):
         """Read the first object."""
         if self._pipe is None:
             with ByteSource(self.name, None, self.options.filesystem) as source:
-                self._choose(self._blocks(source))
+                self._choose(json_blocks(source, self.longest_line))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
         opened = self.take_ahead()
         with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
-            blocks = self._blocks(source)
+            blocks = json_blocks(source, self.longest_line)
             columns, first = self._choose(blocks)
             if self._rows is not None and self._rows.excludes_all():
                 return
@@ -81,27 +81,6 @@ class JsonLinesSource(Source):
                 kind = kind or ("string" if isinstance(batch.u, Strings) else "int64")
                 self.fraction = source.fraction()
                 yield self.complete(batch)
-
-    def _blocks(self, source: ByteSource) -> Iterator[bytes]:
-        """Yield blocks of lines; an array becomes a block with one line per entry."""
-        blocks = line_blocks(source)
-        first = next(blocks, b"").removeprefix(BYTE_ORDER_MARK)
-        if not first.lstrip().startswith(b"["):
-            yield from chain([first] if first else [], blocks)
-            return
-        for block in blocks:
-            first += block
-            if len(first) > self.longest_line:
-                break
-        if len(first) > self.longest_line:
-            refuse_source(
-                self.name,
-                f"is a JSON array of more than {self.longest_line >> 20} MiB; {ARRAY_HINT}",
-            )
-        entries, fault = _parse(first)
-        if not isinstance(entries, list):
-            refuse_source(self.name, f"starts with [, but is not a JSON array: {fault}")
-        yield b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
 
     def _choose(self, blocks: Iterator[bytes]) -> tuple[ColumnChoice, list[bytes]]:
         """Return the columns, and the blocks that were read to find them."""
@@ -321,6 +300,25 @@ class JsonLinesSource(Source):
         elif not -(2**63) <= value < 2**63:
             return f"does not fit int64: {value}"
         return ""
+
+
+def json_blocks(source: ByteSource, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """Yield blocks of lines; an array becomes a block with one line per entry."""
+    blocks = line_blocks(source)
+    first = next(blocks, b"").removeprefix(BYTE_ORDER_MARK)
+    if not first.lstrip().startswith(b"["):
+        yield from chain([first] if first else [], blocks)
+        return
+    while len(first) <= longest and (block := next(blocks, b"")):
+        first += block
+    if len(first) > longest:
+        refuse_source(
+            source.name, f"is a JSON array of more than {longest >> 20} MiB; {ARRAY_HINT}"
+        )
+    entries, fault = _parse(first)
+    if not isinstance(entries, list):
+        refuse_source(source.name, f"starts with [, but is not a JSON array: {fault}")
+    yield b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
 def _parse(text: bytes) -> tuple[Any, str]:

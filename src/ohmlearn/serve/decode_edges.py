@@ -103,6 +103,13 @@ class Body:
     one: str
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are only blanks, or an empty array."""
+        start = b"".join(self.content[:50].split())
+        is_short = len(self.content) <= 50 or self.content.isspace()
+        return start in (b"", b"[]", BYTE_ORDER_MARK) and is_short
+
+    @property
     def options(self) -> BodyOptions:
         """How readers read it."""
         return BodyOptions(on_bad="skip" if self.skip_bad else "raise")
@@ -171,12 +178,9 @@ class Body:
         """Return the edges in one batch."""
         readers = {"ndjson": self.read_json, "csv": self.read_csv, "arrow": self.read_arrow}
         batches: list[RawBatch] = []
-        n_rows = 0
-        if self.content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n[]"):  # or an empty array
-            for raw in readers[form]():
-                n_rows += raw.u.size + raw.n_bad
-                self.check_count(n_rows)
-                batches.append(raw)
+        for raw in () if self.is_empty else readers[form]():
+            batches.append(raw)
+            self.check_count(sum(raw.u.size + raw.n_bad for raw in batches))
         full = [raw for raw in batches if raw.u.size]
         kinds = {isinstance(ids, Strings) for raw in full for ids in (raw.u, raw.v)}
         if len(kinds) > 1:
