@@ -26,6 +26,7 @@ __all__ = ["EMPTY", "DeadLetters", "Decoded", "KafkaFormat", "Message", "decode_
 
 KafkaFormat = Literal["json", "arrow"]
 MAX_BYTES = 64 << 20  # of the value of a message
+AT_ONCE = 1000  # messages; if one is bad, all of them are read again
 JOINED_BYTES = 64 << 10  # larger messages are read alone, which costs little for each edge
 MOST_LETTER_BYTES = 1 << 30  # a larger file gets letters without the content of their messages
 EMPTY = RawBatch(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), t=np.empty(0))
@@ -81,7 +82,9 @@ def decode_messages(messages: list[Message], form: KafkaFormat, id_kind: str | N
 
     # Compacted topics have messages without a value.
     for _, group in groupby((message for message in messages if message.value.strip()), key):
-        _collect(list(group), form, id_kind, batches, found.bad)
+        together = list(group)
+        for at in range(0, len(together), AT_ONCE):
+            _collect(together[at : at + AT_ONCE], form, id_kind, batches, found.bad)
     batches = [batch for batch in batches if batch.u.size]
     return found._replace(batch=join_batches(batches)) if batches else found
 
