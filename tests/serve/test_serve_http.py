@@ -136,12 +136,12 @@ def test_a_batch_that_many_clients_send_counts_once(fresh):
 def test_a_bad_row_refuses_the_batch_or_is_skipped(fresh):
     body = "u,v,weight\n1,2,1\n1,3,-1\n1,4,x\n"
     answer = fresh.post_csv("/v1/edges", body)
-    assert (answer.status, answer.json["error"]["row"]) == (400, 2)
-    assert answer.message.startswith("row 2: ")
+    assert (answer.status, answer.json["error"]["row"]) == (400, 3)  # lines, as in a file
+    assert answer.message.startswith("row 3: ")
     assert n_edges(fresh) == 0
     answer = fresh.post_csv("/v1/edges?on_bad=skip", body).json
     assert (answer["n_edges"], answer["n_bad"]) == (1, 2)
-    assert answer["first_bad"].startswith("row 2: ")
+    assert answer["first_bad"].startswith("row 3: ")
     assert n_edges(fresh) == 1
 
 
@@ -165,7 +165,7 @@ def test_removals(fresh):
 @pytest.mark.parametrize(
     ("path", "headers", "status", "message"),
     [
-        ("", {"Content-Type": "application/json"}, 415, "application/x-ndjson, text/csv or"),
+        ("", {"Content-Type": "text/xml"}, 415, "application/x-ndjson, application/json, text/csv"),
         ("", {"Content-Type": ""}, 415, "set the header Content-Type"),
         ("", {"Content-Type": "text/csv; charset=latin-1"}, 415, "send UTF-8"),
         ("", {"Content-Type": 'text/csv; charset="UTF-8"'}, 200, ""),
@@ -240,6 +240,38 @@ def test_changes_are_those_that_were_seen(started):
         since = page["next"]
     assert pages == found["changes"]
     assert started.get(f"/v1/changes?since={found['next']}").json["changes"] == []
+
+
+def test_labels_in_csv(fresh):
+    """They are read as files of labels are: -1 is no label, and weights may be missing."""
+    body = "node,label,trust\nn0,a,0.5\nn1,-1,\nn2,b,\n"
+    assert fresh.post_csv("/v1/labels", body).json == {"n_labels": 2, "labels_version": 1}
+    found = fresh.get("/v1/labels").json["labels"]
+    assert [(row["node"], row["label"], row["weight"]) for row in found] == [
+        ("n0", "a", 0.5),
+        ("n2", "b", 1.0),
+    ]
+    for body, row, why in [
+        ("node,label,trust\nn0,a,1\nn1,b,-1\n", 3, "row 3: "),
+        ("node,label\nn0,a\nn0,b\n", 2, "earlier row"),
+        ("source,target\nn0,a\n", None, "ends of edges"),
+        ("node,label\n", None, "has no label"),
+    ]:
+        answer = fresh.post_csv("/v1/labels", body)
+        assert (answer.status, answer.json["error"].get("row")) == (400, row)
+        assert why in answer.message
+    answer = fresh.ask("POST", "/v1/labels", b"<a>", {"Content-Type": "text/xml"})
+    assert (answer.status, answer.message[-47:]) == (
+        415,
+        "CSV; set Content-Type: application/json or text/csv"[-47:],
+    )
+
+
+def test_edges_in_a_json_array(fresh):
+    body = [{"u": "a", "v": "b", "weight": 2}, {"u": "b", "v": "c", "weight": 1}]
+    assert fresh.post_json("/v1/edges", body).json["n_edges"] == 2
+    answer = fresh.post_json("/v1/edges", [*body, {"u": "x"}])
+    assert (answer.status, answer.json["error"]["row"]) == (400, 3)
 
 
 def test_given_labels_in_pages(fresh):

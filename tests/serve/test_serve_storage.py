@@ -275,7 +275,9 @@ def test_times_that_are_years_apart(tmp_path, option):
             assert service.lookup([5])["results"][0]["reached"]
             assert not service.lookup([4])["results"][0]["reached"]
             ancient = service.submit(old._replace(t=np.array([0.0, 0.0, -1e18])))
-            with pytest.raises(ValueError, match=r"row 3: the time is -10{18}, which is before"):
+            with pytest.raises(
+                ValueError, match=r"edge 3 of the batch: the time is -10{18}, which is before"
+            ):
                 ancient.result(30)
 
 

@@ -13,10 +13,11 @@ from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
-__all__ = ["ByteSource", "line_blocks"]
+__all__ = ["ARRAY_HINT", "LONGEST_LINE", "ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
+ARRAY_HINT = "write one JSON object per line instead of an array, for example with jq -c '.[]'"
 MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -27,6 +28,8 @@ MAGIC = {
 
 class ByteSource:
     """A file, or an open buffered pipe; its first bytes show whether it is compressed.
+
+    An `io.BytesIO` is read as it is: a few bytes from another machine must not become many.
 
     Attributes
     ----------
@@ -57,6 +60,8 @@ class ByteSource:
         self.file: Any = self._decompress(raw)
 
     def _decompress(self, raw: Any) -> Any:
+        if isinstance(raw, io.BytesIO):
+            return raw
         first = raw.peek(8)[:8]
         kind = next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
         if kind == "gzip":
@@ -112,7 +117,8 @@ def line_blocks(source: ByteSource) -> Iterator[bytes]:
         if cut == 0:
             rest += block
             if len(rest) > LONGEST_LINE:
-                refuse_source(source.name, "has a line of more than 16 MiB; is it text?")
+                what = ARRAY_HINT if rest.lstrip().startswith(b"[") else "is it text?"
+                refuse_source(source.name, f"has a line of more than 16 MiB; {what}")
             continue
         yield rest + block[:cut]
         rest = block[cut:]

@@ -67,6 +67,7 @@ def start_text(
     one: str,
     delimiter: str | None = None,
     comment: str | None = None,
+    n_records: int = SAMPLE,
 ) -> TextStart:
     """Read the beginning of a text, and find its delimiter; `one` is a row, in words."""
     block = next(blocks, b"")
@@ -98,7 +99,7 @@ def start_text(
         text = shorten(first.decode(errors="replace"))
         refuse_source(name, f"a quote is not closed in {text}", line)
     stop = min(len(block), end + 100 * SAMPLE)
-    records = _core.some_records(block, end, stop, SAMPLE, layout)
+    records = _core.some_records(block, end, stop, n_records, layout)
     return TextStart(layout, block, line, first, fields, end, records)
 
 
@@ -177,7 +178,7 @@ class TextSource(Source):
             if plan.rows.excludes_all():
                 return
             chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
-        more = (self.own_times, self.options.rows.remedy)
+        more = (self.own_times, self.options.rows)
         for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
             yield self.complete(batch if chosen is None else chosen.add_faults(batch))
@@ -357,11 +358,11 @@ def parse_blocks(
     line: int,
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
-    remedy: str = ReadOptions.rows.remedy,
+    rows: Rows = ReadOptions.rows,
 ) -> Iterator[RawBatch]:
     """Yield the edges in blocks of lines; the first line has number `line`.
 
-    `remedy` is for messages about a bad line.
+    `rows` has the remedies for messages about a bad line.
     """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
@@ -381,7 +382,7 @@ def parse_blocks(
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
-                f"{describe_fault(fault, columns, times)}; {remedy}",
+                f"{describe_fault(fault, columns, times, rows)}; {rows.remedy}",
                 fault.line,
             )
         if times is not None:
@@ -389,7 +390,7 @@ def parse_blocks(
         n_bad, n_known = text.n_faults - n_known, text.n_faults
         why = None
         if fault is not None:
-            why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times)}"
+            why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times, rows)}"
         weights = w if layout.w >= 0 or layout.attributes else None
         u, v = (Strings(*ends[:2]), Strings(*ends[2:])) if layout.strings else ends
         event = text.take_events() if layout.event >= 0 else None
@@ -406,7 +407,10 @@ def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) 
 
 
 def describe_fault(
-    fault: _core.LineFault, columns: ColumnChoice, times: TimeRule | None = None
+    fault: _core.LineFault,
+    columns: ColumnChoice,
+    times: TimeRule | None = None,
+    rows: Rows = ReadOptions.rows,
 ) -> str:
     """Say what is wrong with a line."""
     kinds = _core.LineFault.Kind
@@ -420,7 +424,7 @@ def describe_fault(
         kinds.columns: f"{column} is missing in {text}",
         kinds.quote: f"a quote is not closed, or text follows it, in {text}",
         kinds.integer: f"node ids were integers so far, but {column} is {text}; "
-        f"if they are names, use {Setting('id_type', 'string')}",
+        f"{rows.names_remedy}",
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",

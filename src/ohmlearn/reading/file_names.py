@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -34,6 +35,7 @@ ENDINGS = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -52,6 +54,7 @@ MAGIC = {
     b"PK\x03\x04": "numpy",
     b"%%MatrixMarket": "matrix_market",
 }
+JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*("|$)')
 HIDDEN = ("_", ".")  # names of files and folders that other programs use for themselves
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -168,6 +171,8 @@ def find_format(path: str, filesystem: Any = None) -> str:
 
 def format_of_bytes(first: bytes) -> str | None:
     """Return the format that the first bytes of a file or pipe show, if any."""
+    if JSON.match(first):
+        return "jsonl"
     return next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
 
 

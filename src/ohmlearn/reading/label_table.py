@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -16,9 +17,11 @@ from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.column_headings import names_kind
+from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.read_edges import find_sources
 from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions
 from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.table_reader import Source
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 
@@ -81,8 +84,11 @@ def read_labels(
     node_col: str | int | None = None,
     label_col: str | int | None = None,
     label_weight_col: str | int | None = None,
+    content: Any = None,
 ) -> FileLabels:
     """Return the label of each node id in a file of any format of `read_edges`.
+
+    `content` is CSV as bytes, read instead of the file; then `path` is its name for messages.
 
     The columns are those named, else ones with usual names, else the first two and no weights. Rows
     whose label is empty, null, -1 or NaN are left out; labels that are only 1 and -1 are refused,
@@ -106,7 +112,7 @@ def read_labels(
     options = LabelOptions(
         source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
     )
-    rows, columns, n_minus_ones = _read_rows(path, options)
+    rows, columns, n_minus_ones = _read_rows(path, options, content)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     if columns is not None and node_col is None and label_col is None:
@@ -143,12 +149,16 @@ def read_labels(
 
 
 def _read_rows(
-    path: str, options: LabelOptions
+    path: str, options: LabelOptions, content: Any
 ) -> tuple[list[tuple[str, str, float]], ColumnChoice | None, int]:
     """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
     n_minus_ones = 0
     rows: list[tuple[str, str, float]] = []
-    sources = list(find_sources(path, options))
+    sources: list[Source] = []
+    if content is None:
+        sources += find_sources(path, options)
+    else:
+        sources.append(TextSource(path, options, "csv", io.BytesIO(content)))
     for source in sources:
         for raw in source.batches("string"):
             nodes, labels = (_as_text(decode_codes(ids)) for ids in (raw.u, raw.v))

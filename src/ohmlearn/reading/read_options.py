@@ -88,6 +88,8 @@ class Rows(NamedTuple):
     csv_has_header: bool = True  # by convention, if its first line has no number
     second_may_be_empty: bool = False  # then an empty weight is 1
     remedy: str = "correct it"  # for a bad row
+    names_remedy: str = f"if they are names, use {Setting('id_type', 'string')}"  # not integers
+    times: tuple[str, ...] = ()  # columns of times that a row must not have if the first has none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -273,7 +273,8 @@ def drop_bad(
     if times is not None and times.bad is not None:
         mask |= times.bad
     at = int(np.argmax(mask))
-    row = f"row {first_row + at if isinstance(first_row, int) else first_row[at]}{which_rows}"
+    number = int(first_row + at if isinstance(first_row, int) else first_row[at])
+    row = f"row {number}{which_rows}"
     if bad is not None and bad[at]:
         why = reason
     elif times is not None and times.bad is not None and times.bad[at]:
@@ -282,7 +283,7 @@ def drop_bad(
         value = None if w is None else w[at]
         why = f"weights must {ALLOWED_WEIGHTS}, got {value}"
     if not options.skip_bad:
-        refuse_source(source, f"{why}; {options.rows.remedy}", row)
+        refuse_source(source, f"{why}; {options.rows.remedy}", row if which_rows else number)
     keep = ~mask
     return RawBatch(
         take(u, np.flatnonzero(keep)),

@@ -1,27 +1,252 @@
-"""Bodies of requests and messages become batches of edges: NDJSON, CSV, or an Arrow IPC stream.
+"""Bodies of requests and messages become batches of edges, by the readers of files.
 
-Bodies come from strangers. Any bytes give either a batch or `BadBody`, and the memory that a body
-takes is bounded by its size and by `max_rows`.
-
-NDJSON and CSV are first read by fast code, which accepts a body without a bad row or says only
-that there is one. Then each row is read in Python (`decode_rows.py`), which names what is wrong.
+A body is JSON lines, CSV with a header, or an Arrow IPC stream. Its columns need usual names, such
+as u and v: a server must not guess. Any bytes give either a batch or `BadBody`, and the memory that
+a body takes is bounded by its size and by `max_rows`. So compressed Arrow is refused, and so are
+texts that many rows of a dictionary share, if they are large when each row has its own.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import io
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from ohmlearn import _core
 from ohmlearn.checks.times import tomorrow
-from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.decode_arrow import decode_arrow
-from ohmlearn.serve.decode_csv import decode_csv
-from ohmlearn.serve.decode_json import decode_json
-from ohmlearn.serve.decode_rows import BadBody, Rules
+from ohmlearn.errors import InputError, Place, SourceError, query_style, render
+from ohmlearn.nodes.node_ids import Ids, Strings, decode_strings, encode_strings
+from ohmlearn.reading.arrow_reader import check_id_type, take_record_batch
+from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.csv_reader import parse_blocks, start_text
+from ohmlearn.reading.json_reader import BYTE_ORDER_MARK, JsonLinesSource
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows
+from ohmlearn.reading.source_errors import shorten
+from ohmlearn.reading.table_reader import RawBatch, drop_bad
+from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
 
-__all__ = ["FORMS", "BadBody", "Form", "decode_edges"]
+__all__ = ["REMEDY", "BadBody", "Form", "choose_names", "decode_edges", "join_batches"]
 
 Form = Literal["ndjson", "csv", "arrow"]
-FORMS = {"ndjson": decode_json, "csv": decode_csv, "arrow": decode_arrow}
+NAME = "the body"
+REMEDY = "correct it, or send on_bad=skip"
+LONGEST_LINE = 1 << 20  # as objects of Python, its values may take fifty times as much
+MOST_MESSAGES = 1000  # of Arrow; each record batch is checked with all of its dictionaries
+# Views and codes of a dictionary may refer to the same text many times. This is how many bytes a
+# column may have when each row has its own copy.
+LARGEST_TEXT = 1 << 27
+
+
+class BadBody(InputError):
+    """A body that cannot be used.
+
+    Attributes
+    ----------
+    row : int or None
+        Number of the first bad row, from 1. In JSON lines and CSV it is the number of its line, as
+        in files, so the header of CSV has number 1.
+    """
+
+    def __init__(self, problem: str, row: int | None = None, remedy: str | None = None) -> None:
+        place = None if row is None else Place("", row)
+        super().__init__(problem, remedy=remedy, place=place)
+        self.row = row
+
+
+class BodyOptions(ReadOptions):
+    """How a body is read."""
+
+    rows: ClassVar[Rows] = ReadOptions.rows._replace(
+        remedy=REMEDY,
+        names_remedy="the ids of a service are all integers or all strings",
+        times=TIMES,
+    )
+
+
+class SecondsRule(TimeRule):
+    """Times are dates or Unix seconds until tomorrow."""
+
+    dates = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_known = True
+
+    def limit(self, source: str, t: Any, is_date: bool) -> float:
+        """Return the latest time accepted."""
+        self.unit = "date" if is_date else "s"
+        return self.latest
+
+    @property
+    def latest(self) -> float:
+        """The latest time accepted."""
+        return tomorrow()
+
+    def describe_late(self) -> str:
+        """Say which times are too late."""
+        return "later than tomorrow; send dates, or Unix times in seconds, not in milliseconds"
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body, and which of its rows are accepted; see `decode_edges`."""
+
+    content: bytes
+    id_kind: str | None
+    skip_bad: bool
+    max_rows: int
+    max_id_bytes: int
+    one: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are only blanks, or an empty array."""
+        start = b"".join(self.content[:50].split())
+        is_short = len(self.content) <= 50 or self.content.isspace()
+        return start in (b"", b"[]", BYTE_ORDER_MARK) and is_short
+
+    @property
+    def options(self) -> BodyOptions:
+        """How readers read it."""
+        return BodyOptions(on_bad="skip" if self.skip_bad else "raise")
+
+    def check_count(self, n_rows: int) -> None:
+        """Refuse a body with too many rows."""
+        if n_rows > self.max_rows:
+            raise BadBody(
+                f"the body has more than {self.max_rows:,} rows; split it into several requests"
+            )
+
+    def read_csv(self) -> Iterator[RawBatch]:
+        """Read lines, of which the first one names the columns."""
+        text = self.content if b"\n" in self.content else self.content.replace(b"\r", b"\n")
+        text = text if text.endswith(b"\n") else text + b"\n"
+        start = start_text(NAME, iter([text]), "csv", self.one, None, "", 1)
+        names = [field.decode(errors="replace") for field in start.fields]
+        columns = choose_names(names, self.one)
+        layout = start.layout
+        layout.u, layout.v = columns.u, columns.v
+        layout.w = -1 if columns.w is None else columns.w
+        layout.n_fields = len(start.fields)
+        layout.skips_faults = self.skip_bad
+        layout.strings = self.id_kind != "int64"
+        if columns.t is not None:
+            layout.t = columns.t
+            first = _core.split_line(start.records[0], layout) if start.records else None
+            field = (first or [])[columns.t : columns.t + 1]
+            layout.dates = bool(field) and not math.isnan(_core.parse_time(field[0], True))
+        rest, line = start.after_header()
+        blocks, times = [rest] if rest else [], None if columns.t is None else SecondsRule()
+        return parse_blocks(NAME, columns, layout, line, iter(blocks), times, BodyOptions.rows)
+
+    def read_json(self) -> Iterator[RawBatch]:
+        """Read objects, one per line or in an array, of which the first one names the columns."""
+        return JsonBody(self).batches(self.id_kind)
+
+    def read_arrow(self) -> Iterator[RawBatch]:
+        """Read an IPC stream, or a file, which is a stream between two magic words."""
+        import pyarrow as pa
+
+        start = 8 if self.content.startswith(b"ARROW1") else 0
+        content = pa.py_buffer(memoryview(self.content)[start:])
+        _check_messages(content)
+        rule, row = SecondsRule(), 1
+        with pa.ipc.open_stream(content) as reader:
+            columns = choose_names(reader.schema.names, self.one)
+            used = columns.used
+            for at in used[:2]:
+                check_id_type(reader.schema.field(at).type, NAME, columns.name(at))
+            columns = columns._replace(
+                u=0,
+                v=1,
+                w=None if columns.w is None else 2,
+                t=None if columns.t is None else len(used) - 1,
+                names=[reader.schema.names[at] for at in used],
+            )
+            for batch in reader:
+                self.check_count(row - 1 + batch.num_rows)
+                batch = batch.select(used)
+                _validate(batch)
+                yield take_record_batch(batch, columns, NAME, self.options, self.id_kind, row, rule)
+                row += batch.num_rows
+
+    def read(self, form: Form) -> RawBatch:
+        """Return the edges in one batch."""
+        readers = {"ndjson": self.read_json, "csv": self.read_csv, "arrow": self.read_arrow}
+        batches: list[RawBatch] = []
+        for raw in () if self.is_empty else readers[form]():
+            batches.append(raw)
+            self.check_count(sum(raw.u.size + raw.n_bad for raw in batches))
+        full = [raw for raw in batches if raw.u.size]
+        kinds = {isinstance(ids, Strings) for raw in full for ids in (raw.u, raw.v)}
+        if len(kinds) > 1:
+            raise BadBody("some node ids are integers, others strings; send all as one of these")
+        if self.id_kind == "int64" and True in kinds:
+            raise BadBody("the node ids are strings, but those so far are integers; send integers")
+        if not full:
+            none: Ids = encode_strings([]) if self.id_kind == "string" else np.empty(0, np.int64)
+            full = [RawBatch(none, none)]
+        joined = join_batches(full)
+        if form == "csv" and self.id_kind is None:
+            joined = _as_integers(joined)
+        joined = self._without_long(joined, form)
+        faults = [raw.first_bad for raw in (*batches, joined) if raw.first_bad]
+        return joined._replace(
+            n_bad=joined.n_bad + sum(raw.n_bad for raw in batches),
+            first_bad=render(faults[0], query_style).removeprefix(f"{NAME}, ") if faults else None,
+        )
+
+    def _without_long(self, raw: RawBatch, form: Form) -> RawBatch:
+        """Refuse or count rows with long ids."""
+        ends = [ids for ids in (raw.u, raw.v) if isinstance(ids, Strings)]
+        lengths = np.array([np.diff(ids.offsets) for ids in ends])
+        if lengths.max(initial=0) <= self.max_id_bytes:
+            return raw
+        bad = lengths.max(axis=0) > self.max_id_bytes
+        at = int(np.argmax(bad))
+        side = int(np.argmax(lengths[:, at]))
+        text = ends[side].data[slice(*ends[side].offsets[at : at + 2])].tobytes().decode()
+        why = (
+            f"the id {shorten(text)} has {lengths[side, at]:,} bytes, but node ids may have at "
+            f"most {self.max_id_bytes:,}"
+        )
+        # The rows of text are lines that are not blank, perhaps after a header.
+        lines = [n for n, line in enumerate(io.BytesIO(self.content), 1) if line.strip()]
+        is_text = form != "arrow" and len(lines) - (form == "csv") == len(bad)
+        rows = np.array(lines[form == "csv" :]) if is_text else np.arange(1, len(bad) + 1)
+        times = None if raw.t is None else CheckedTimes(raw.t, None, str)
+        return drop_bad(NAME, self.options, rows, raw.u, raw.v, raw.w, bad, why, times)
+
+
+class JsonBody(JsonLinesSource):
+    """The reader of a body of JSON."""
+
+    longest_line = LONGEST_LINE
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(NAME, body.options, io.BytesIO(body.content))
+        self._body = body
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the whole body at once, without a copy, if no row is bad."""
+        content = self._body.content
+        if content.startswith(b"{"):
+            columns, _ = self._choose(iter([content]))
+            if (raw := self._read_fast(content, columns, kind)) is not None:
+                yield raw
+                return
+        yield from super().batches(kind)
+
+    def choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
+        """Return which columns hold ends, weight and time."""
+        columns = choose_names(names, self._body.one)
+        self.times = None if columns.t is None else SecondsRule()
+        return columns
 
 
 def decode_edges(
@@ -34,7 +259,7 @@ def decode_edges(
     max_id_bytes: int = 256,
     one: str = "an edge",
 ) -> RawBatch:
-    """Return the edges in a body.
+    """Return the edges in a body: ids as int64 or `Strings`, weights, times in Unix seconds.
 
     Parameters
     ----------
@@ -43,25 +268,17 @@ def decode_edges(
         of `read_edges`, such as u and v, or source and target; weight; time. Other columns are
         ignored. The first line of CSV has the names.
     form : {"ndjson", "csv", "arrow"}
-        Arrow is an IPC stream or file.
+        Arrow is an IPC stream or file. JSON may also be an array.
     id_kind : {"int64", "string"}, optional
-        Kind of the ids in the log so far. With "string", integers are taken as text. With None, the
+        Type of the ids in the log so far. With "string", integers are taken as text. With None, the
         ids of the body decide; those of CSV are integers if all of them look like integers.
     skip_bad : bool
         Whether bad rows are counted and left out. Otherwise the first one is an error.
-    max_rows : int
-        A body with more rows is refused.
-    max_id_bytes : int
-        A row with a longer id, in UTF-8, is bad.
+    max_rows, max_id_bytes : int
+        A body with more rows is refused; a row with a longer id, in UTF-8, is bad.
     one : str
         What error messages call a row. Rows of "a pair" name edges that are to be removed; their
         weights and times, if there are any, say which of parallel edges are meant.
-
-    Returns
-    -------
-    RawBatch
-        Ids are an int64 array or `Strings`, weights and times float64. Times are Unix seconds.
-        A body without rows gives a batch without edges.
 
     Raises
     ------
@@ -75,17 +292,141 @@ def decode_edges(
     >>> decode_edges(b"source,target,weight\\n1,2,-1\\n", "csv")
     Traceback (most recent call last):
     ...
-    ohmlearn.serve.decode_edges.BadBody: row 1: weight is -1, but weights must be ...
+    ohmlearn.serve.decode_edges.BadBody: row 2: weights must not be negative ...
     """
-    rules = Rules(id_kind, skip_bad, max_rows, max_id_bytes, one, latest=tomorrow())
-    if form not in FORMS:
-        raise BadBody(f"the form is {form!r}, but must be one of {', '.join(FORMS)}")
+    # Arrays may be views of the body, so it must not change.
+    content = body if isinstance(body, bytes) else bytes(body)
     try:
-        # Arrays may be views of the body, so it must not change.
-        return FORMS[form](body if isinstance(body, bytes) else bytes(body), rules)
+        return Body(content, id_kind, skip_bad, max_rows, max_id_bytes, one).read(form)
     except BadBody:
         raise
+    except SourceError as error:
+        row = None if error.place is None else error.place.row
+        raise BadBody(error.message, row, error.remedy) from None
     except Exception as error:
-        # What a library says about damaged bytes that passed the checks before it.
+        # What a library says about damaged bytes.
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise BadBody(f"the body cannot be read as {form}: {said}") from error
+
+
+def choose_names(names: Sequence[str], one: str) -> ColumnChoice:
+    """Return which columns hold ends, weight and time, by their names; `one` is a row, in words.
+
+    Examples
+    --------
+    >>> print(choose_names(["Time", "src", "dst"], "an edge"))
+    u = 'src', v = 'dst', no weights, times = 'Time'
+    """
+    lower = [name.strip().lower() for name in names]
+    pair = next((pair for pair in EDGE_ENDS if set(lower).issuperset(pair)), None)
+    if pair is None:
+        shown = ", ".join(shorten(name, 40) for name in names[:20]) or "none"
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        pairs = ", ".join(f"{u} and {v}" for u, v in EDGE_ENDS)
+        raise BadBody(
+            f"{one} needs two columns with node ids, but the columns are {shown}{more}; name them "
+            f"as one of these pairs: {pairs}"
+        )
+    w, t = (
+        next((x for x in some if x in lower), None) for some in (BodyOptions.rows.weights, TIMES)
+    )
+    if twice := [name for name in (*pair, w, t) if lower.count(str(name)) > 1]:
+        raise BadBody(f"two columns are named {twice[0]}; rename one of them")
+    at = {name: number for number, name in enumerate(lower)}
+    u, v = (at[name] for name in pair)
+    return ColumnChoice(u, v, None if w is None else at[w], names, "", None if t is None else at[t])
+
+
+def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
+    """Return the rows of several batches with the same columns in one."""
+    u, v, w, t = (
+        None if getattr(batches[0], name) is None else [getattr(raw, name) for raw in batches]
+        for name in "uvwt"
+    )
+    w, t = (None if x is None else _join(x).astype(float, copy=False) for x in (w, t))
+    return RawBatch(_join_ids(u), _join_ids(v), w, t=t)
+
+
+def _join(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _join_ids(parts: Any) -> Ids:
+    if not isinstance(parts[0], Strings):
+        integers: Ids = _join(parts).astype(np.int64, copy=False)
+        return integers
+    if len(parts) == 1:
+        strings: Ids = parts[0]
+        return strings
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    texts = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
+    return Strings(offsets, np.concatenate(texts))
+
+
+def _as_integers(raw: RawBatch) -> RawBatch:
+    """Return integers if all ids look like integers."""
+    if not isinstance(raw.u, Strings) or not isinstance(raw.v, Strings):
+        return raw
+    texts = (decode_strings(ids) for ids in (raw.u, raw.v))
+    u, v = ([_core.parse_whole(text.encode()) for text in ids] for ids in texts)
+    return raw if None in u or None in v else raw._replace(u=np.array(u), v=np.array(v))
+
+
+def _check_messages(content: Any) -> None:
+    """Refuse compressed buffers, which pyarrow would decompress to any size.
+
+    The metadata of a message are tables of FlatBuffers, which pyarrow has verified; their fields
+    are those of Message.fbs in the repository of Arrow. A table starts with the distance to its
+    vtable, which has the place of each field, or 0 if the field is absent.
+    """
+    import pyarrow as pa
+
+    def find(table: int, field: int) -> int:
+        (back,) = struct.unpack_from("<i", data, table)
+        size, _, *places = struct.unpack_from("<HH4H", data + bytes(12), table - back)
+        return table + places[field] if 4 + 2 * field < size and places[field] else 0
+
+    def follow(at: int) -> int:
+        return at + int(struct.unpack_from("<I", data, at)[0])
+
+    for number, message in enumerate(pa.ipc.MessageReader.open_stream(content)):
+        if number > MOST_MESSAGES:
+            raise BadBody(
+                f"the body has more than {MOST_MESSAGES:,} record batches and dictionaries; send "
+                f"larger record batches"
+            )
+        if message.type in ("record batch", "dictionary"):
+            data = message.metadata.to_pybytes()
+            header = follow(find(follow(0), 2))
+            if message.type == "dictionary":
+                header = follow(find(header, 1))
+            if find(header, 3):
+                raise BadBody(
+                    "the buffers are compressed; send the stream uncompressed, and compress the "
+                    "whole body with Content-Encoding: gzip if it is large"
+                )
+
+
+def _validate(batch: Any) -> None:
+    """Check all buffers, and the size of texts that many rows share if each row has its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    batch.validate()
+    for at, (name, array) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        size, kind = 0, array.type
+        if str(kind) == "string_view":  # before each text is looked at
+            views = np.frombuffer(array.buffers()[1] or b"", np.int32).reshape(-1, 4)
+            size = int(views[array.offset : array.offset + len(array), 0].sum(dtype=np.int64))
+        if at > 1 or kind != pa.string() or array.null_count:  # else the reader checks them
+            array.validate(full=True)
+        if pa.types.is_dictionary(kind) and not pa.types.is_primitive(kind.value_type):
+            lengths = pc.binary_length(array.dictionary)
+            size = pc.sum(pc.take(lengths, array.indices)).as_py() or 0
+        if size > LARGEST_TEXT:
+            raise BadBody(
+                f"the texts of {name} have {size >> 20:,} MiB when they are written out, but may "
+                f"have at most {LARGEST_TEXT >> 20}; send fewer rows at once"
+            )

@@ -334,7 +334,7 @@ class Intake(Worker):
                 )
             why = f"the time is {describe_time(float(t[at]), t[at] > now)}, which is {why}"
             if not skip_bad:
-                raise BadBody(why, at + 1)
+                raise BadBody(f"edge {at + 1} of the batch: {why}")
             good = np.flatnonzero(~bad)
             w, n_bad = None if batch.w is None else batch.w[good], batch.n_bad + int(bad.sum())
             ends, t = (take(batch.u, good), take(batch.v, good)), t[good]

@@ -27,6 +27,7 @@ from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_questions import (
     Query,
     batch_id_of,
+    read_label_csv,
     read_label_rows,
     read_nodes,
     read_path_node,
@@ -46,6 +47,7 @@ FORMS: dict[str, Form] = {
     "application/x-ndjson": "ndjson",
     "application/ndjson": "ndjson",
     "application/jsonl": "ndjson",
+    "application/json": "ndjson",
     "text/csv": "csv",
     "application/vnd.apache.arrow.stream": "arrow",
     "application/vnd.apache.arrow.file": "arrow",
@@ -139,7 +141,7 @@ class Endpoints:
         if form is None:
             raise Refused(
                 415,
-                "edges are accepted as application/x-ndjson, text/csv or "
+                "edges are accepted as application/x-ndjson, application/json, text/csv or "
                 "application/vnd.apache.arrow.stream; set the header Content-Type to one of these",
             )
         is_packed = is_gzip(request)
@@ -181,7 +183,7 @@ class Endpoints:
             found = read_label_rows(body, self._service.id_kind, MOST_LABELS, longest)
             return self._service.put_labels([LabelRow(*row) for row in found])
 
-        async with self._json_body(request) as (body, _):
+        async with self._json_body(request, read_label_csv) as (body, _):
             with refusals():
                 n_labels = await self._in_thread(self._workers, store, body)
         version = self._service.labels_version
@@ -328,10 +330,21 @@ class Endpoints:
     # Shared.
 
     @asynccontextmanager
-    async def _json_body(self, request: Request) -> AsyncIterator[tuple[Any, int]]:
-        """Read a body in JSON and its size; it counts against the limit of all until it is used."""
-        if media_type(request) != "application/json":
-            raise Refused(415, "the body must be JSON; set Content-Type: application/json")
+    async def _json_body(
+        self, request: Request, parse_csv: Callable[[bytes], Any] | None = None
+    ) -> AsyncIterator[tuple[Any, int]]:
+        """Read a body in JSON and its size; it counts against the limit of all until it is used.
+
+        `parse_csv` returns the same of a body in CSV, if that is accepted.
+        """
+        kind = media_type(request)
+        parse: Callable[[bytes], Any] = parse_json
+        if kind == "text/csv" and parse_csv is not None:
+            parse = parse_csv
+        elif kind != "application/json":
+            also = "" if parse_csv is None else " or CSV"
+            types = "application/json" if parse_csv is None else "application/json or text/csv"
+            raise Refused(415, f"the body must be JSON{also}; set Content-Type: {types}")
         is_packed, reader = is_gzip(request), self._json_bodies
         with reader.counted() as counted:
             text = await reader.read(request, counted)
@@ -341,9 +354,9 @@ class Endpoints:
                 reader.count(counted, len(text) - n_packed)
             n_bytes = len(text)
             if n_bytes <= SMALL_BODY:
-                body = parse_json(text)
+                body = parse(text)
             else:
-                body = await self._in_thread(self._decoders, parse_json, text)
+                body = await self._in_thread(self._decoders, parse, text)
             del text
             yield body, n_bytes
 

@@ -21,7 +21,12 @@ from ohmlearn.serve.http_schemas import (
 
 __all__ = ["describe"]
 
-EDGES = ("application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream")
+EDGES = (
+    "application/x-ndjson",
+    "application/json",
+    "text/csv",
+    "application/vnd.apache.arrow.stream",
+)
 # What each status means; every error has the same form.
 ERRORS = {
     400: "The request is not right; the message says why, and row which row of the body.",
@@ -204,7 +209,10 @@ def _paths() -> dict[str, dict[str, Json]]:
                 "Give labels to nodes.",
                 _json(object_of("n_labels", n_labels=INTEGER, labels_version=INTEGER)),
                 "408 409 413 415 429 503 507",
-                body=_body(_json(object_of("labels", labels=list_of(LABEL_ROW)))),
+                body=_body(
+                    _json(object_of("labels", labels=list_of(LABEL_ROW)))
+                    | {"text/csv": {"schema": TEXT}}
+                ),
             ),
             "delete": _operation(
                 "deleteLabels",

@@ -8,12 +8,20 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.requests import Request
 
-from ohmlearn.errors import Param
+from ohmlearn.errors import Param, SourceError
+from ohmlearn.reading.label_table import read_labels
 from ohmlearn.serve.database import AS_INTEGER, LABEL_WEIGHTS
 from ohmlearn.serve.http_bodies import short
 from ohmlearn.serve.serve_errors import Refused
 
-__all__ = ["Query", "batch_id_of", "read_label_rows", "read_nodes", "read_path_node"]
+__all__ = [
+    "Query",
+    "batch_id_of",
+    "read_label_csv",
+    "read_label_rows",
+    "read_nodes",
+    "read_path_node",
+]
 
 INTEGER = re.compile(AS_INTEGER)
 INT64 = range(-(1 << 63), 1 << 63)
@@ -134,6 +142,30 @@ def read_label_rows(
             raise _wrong(row, f"node {short(node)} is in an earlier row, too; give it once")
         found[str(node)] = one
     return list(found.values())
+
+
+def read_label_csv(body: bytes) -> dict[str, Any]:
+    """Return the labels of a table in CSV as a body in JSON has them.
+
+    Examples
+    --------
+    >>> read_label_csv(b"node,label\\nann,spam\\nbob,-1\\n")
+    {'labels': [{'node': 'ann', 'label': 'spam', 'weight': 1.0}]}
+    """
+    try:
+        found = read_labels("the body", content=body)
+    except SourceError as error:
+        row = None if error.place is None else error.place.row
+        message = error.render(with_place=False)
+        raise Refused(400, message if row is None else f"row {row}: {message}", row=row) from None
+    rows: list[dict[str, Any]] = []
+    for node, given in found.items():
+        labels = given if isinstance(given, list) else [given]
+        weights = 1.0 if found.weights is None else found.weights[node]
+        weights = weights if isinstance(weights, list) else [weights] * len(labels)
+        every = zip(labels, weights, strict=True)
+        rows += ({"node": node, "label": label, "weight": weight} for label, weight in every)
+    return {"labels": rows}
 
 
 def _read_list(body: Any, name: str, most: int) -> list[Any]:

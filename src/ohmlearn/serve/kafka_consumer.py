@@ -1,7 +1,10 @@
 """Edges from Kafka: each message counts exactly once.
 
 Kafka delivers a message at least once: after a crash or a rebalance it comes again. A message
-counts once because its offset is stored in the folder of the service, together with its edges:
+counts once because its offset is stored in the folder of the service, together with its edges, by
+the same intake that takes batches from HTTP. The id of a batch is its topic, partition and range of
+offsets. Ids of HTTP are remembered one by one and forgotten after a million; offsets grow, so the
+next one of each partition says for ever which batches were taken:
 
 1. A batch is submitted with the offset of its last message. The service makes both durable in one
    step, or neither. So after a crash the folder has the edges of exactly the messages below its
@@ -10,14 +13,14 @@ counts once because its offset is stored in the folder of the service, together 
    Kafka stores for the group are neither written nor read.
 3. The service has at most one batch of a partition at a time. A batch that is refused is submitted
    again, before any later message of its partition. So no message is left out.
-4. If a partition is revoked while the service has a batch of it, the receipt is waited for before
-   the partition is read again. So the next offset of step 2 is final, and no message counts twice.
+4. If a partition is revoked while the service has a batch of it, the receipt is waited for. So the
+   next offset of step 2 is final, and no message counts twice.
 5. A message without usable edges goes to the file of dead letters. The file is flushed to disk, and
    only then the offset of the message is submitted.
 
-Several messages are joined into one batch if they have come by then. If the service refuses the
-batch for its content, it is cut into halves, until the message that is to blame is alone. Messages
-below the next offset, which a broker may send again, are dropped.
+Messages that have come by then are joined into one batch. If the service refuses the batch for its
+content, half as many are tried, until the message that is to blame is alone. Messages below the
+next offset, which a broker may send again, are dropped.
 """
 
 from __future__ import annotations
@@ -28,20 +31,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from ohmlearn.edge_log import LogError
+from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Offset, Receipt
 from ohmlearn.serve.kafka_config import merge_config, refuse_misconfigured
-from ohmlearn.serve.kafka_dead_letters import DeadLetters
-from ohmlearn.serve.kafka_messages import EMPTY, CannotJoinError, Form, decode_messages
-from ohmlearn.serve.kafka_partition import KafkaPartition, Message
-from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
+from ohmlearn.serve.kafka_messages import EMPTY, DeadLetters, KafkaFormat, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
@@ -50,11 +52,72 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
+GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
+MESSAGE_BYTES = 200  # what a message takes in addition to its value
 READ_AT_ONCE = 10_000  # messages
 PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
+RECENT = 60.0  # seconds for which an error is shown, and not logged again
 logger = logging.getLogger(__name__)
+
+
+class KafkaPartition:
+    """What has been read of a partition and is not durable yet."""
+
+    def __init__(self, topic: str, number: int, stored: int) -> None:
+        self.topic, self.number = topic, number
+        self.stored = stored  # the next offset according to the folder of the service
+        self.next = stored  # the offset after the last message that was read
+        self.high: int | None = None  # the offset after the last message in Kafka
+        self.messages: deque[Message] = deque()
+        self.n_bytes = 0
+        self.most = READ_AT_ONCE  # messages to join; fewer after a batch was refused
+        self.n_taken = 0  # messages in the batch
+        self.batch: RawBatch | None = None  # their edges
+        self.id_kind: str | None = None  # the type of ids in the log when they were decoded
+        self.future: Future[Receipt] | None = None  # the receipt, while the service has the batch
+        self.n_failures = 0  # how often it was refused
+        self.retry_at = 0.0  # when to submit it again
+        self.find_at = math.inf  # when to look for `next` again, if Kafka does not have it
+
+    def __str__(self) -> str:
+        return f"{self.topic} [{self.number}]"
+
+    @property
+    def place(self) -> TopicPartition:
+        """Where the partition is to be read from."""
+        return TopicPartition(self.topic, self.number, self.next or OFFSET_BEGINNING)
+
+    def add(self, message: Message) -> None:
+        """Add a message."""
+        self.messages.append(message)
+        self.n_bytes += len(message.value) + MESSAGE_BYTES
+        self.next = message.offset + 1
+
+    def take(self, most: int) -> list[Message]:
+        """Return the messages of the next batch: at least one, and not too many bytes."""
+        group: list[Message] = []
+        size = 0
+        for message in islice(self.messages, min(most, self.most)):
+            size += len(message.value) + MESSAGE_BYTES
+            if group and size > GROUP_BYTES:
+                break
+            group.append(message)
+        self.n_taken = len(group)
+        return group
+
+    def finish(self) -> None:
+        """Remove the messages of the batch, which is durable."""
+        for _ in range(self.n_taken):
+            message = self.messages.popleft()
+            self.n_bytes -= len(message.value) + MESSAGE_BYTES
+        self.stored = message.offset + 1
+        self.batch, self.n_failures, self.most = None, 0, min(2 * self.most, READ_AT_ONCE)
+
+
+class Moved(RuntimeError):
+    """The folder is not where the consumer was."""
 
 
 class Consumer:
@@ -94,29 +157,28 @@ class Consumer:
         bootstrap: str,
         topics: Sequence[str],
         group: str | None = None,
-        form: Form = "json",
+        form: KafkaFormat = "json",
         config: dict[str, Any] | None = None,
     ) -> None:
         if form not in ("json", "arrow"):
             raise ValueError(f'form = {form!r} is not known; use "json" or "arrow"')
         if isinstance(topics, str) or not topics or not all(topics):
             raise ValueError(f"topics = {topics!r} must be a list of names")
-        folder = service._folder.path
         self._service = service
         self._topics = list(topics)
-        self._form: Form = form
-        self._config = merge_config(config or {}, bootstrap, group, folder)
+        self._form: KafkaFormat = form
+        self._config = merge_config(config or {}, bootstrap, group, service.folder)
         strategy = str(self._config.get("partition.assignment.strategy", ""))
         protocol = str(self._config.get("group.protocol", ""))
         self._is_incremental = "cooperative" in strategy or protocol.lower() == "consumer"
-        self._letters = DeadLetters(folder / "dead-letters.ndjson")
+        self._letters = DeadLetters(service.folder / "dead-letters.ndjson")
         self._partitions: dict[tuple[str, int], KafkaPartition] = {}
-        self._leaving: list[KafkaPartition] = []  # revoked while the service has a batch of them
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
         self._n_messages = self._n_edges = self._n_deleted = 0
-        self._problems = Problems()
+        self._last: dict[str, Any] | None = None  # the last error
+        self._logged: dict[Any, float] = {}  # when an error was logged
         self._state = "stopped"
         self._is_paused = False
         self._full_since = math.inf
@@ -177,11 +239,24 @@ class Consumer:
             "dead_letters": self._letters.n_letters,
             "deleted_before_read": self._n_deleted,
             "partitions": partitions,
-            "error": self._problems.current(),
-            "last_error": self._problems.last,
+            "error": self._current_error(),
+            "last_error": self._last,
         }
 
-    # Connections.
+    def _note(self, message: str, kind: Any = None) -> None:
+        """Keep an error, and log it unless the same or its kind was just logged."""
+        now = time.time()
+        self._last = {"message": message, "at": now}
+        kind = message if kind is None else kind
+        if now - self._logged.get(kind, 0.0) > RECENT:
+            logger.warning("Kafka: %s", message)
+            self._logged = {key: at for key, at in self._logged.items() if now - at < RECENT}
+            self._logged[kind] = now
+
+    def _current_error(self) -> str | None:
+        """Return the last error, if it is recent."""
+        last = self._last
+        return last["message"] if last is not None and time.time() - last["at"] < RECENT else None
 
     def _connect(self) -> confluent_kafka.Consumer:
         settings = {**self._config, "error_cb": self._on_error}
@@ -205,17 +280,15 @@ class Consumer:
                     refuse_misconfigured(error)
             if found is not None and found.error is not None:
                 refuse_misconfigured(found.error)
-                self._problems.note(f"topic {topic}: {found.error.str()}")
+                self._note(f"topic {topic}: {found.error.str()}")
 
     def _on_error(self, error: KafkaError) -> None:
         self._errors.append(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._state = "disconnected"
-            if self._problems.current() is not None:
+            if self._current_error() is not None:
                 return  # which says why
-        self._problems.note(error.str(), error.code())
-
-    # The thread.
+        self._note(error.str(), error.code())
 
     def _run(self, client: confluent_kafka.Consumer | None) -> None:
         calls = {"on_assign": self._assign, "on_revoke": self._revoke, "on_lost": self._revoke}
@@ -226,49 +299,40 @@ class Consumer:
                 while not self._stopping.is_set():
                     self._step(client)
             except Exception as error:  # what failed may work again
-                self._problems.note(reason_of(error))
+                self._note(reason_of(error))
                 self._state = "retrying"
                 if not isinstance(error, KafkaException):
                     logger.exception("the consumer of Kafka failed and starts again")
-            wait(self._in_flight())
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
                     client.close()  # calls `_revoke`
             client = None
             self._forget(list(self._partitions))
-            self._settle_leaving()
             self._stopping.wait(LONGEST_RETRY)
-        self._letters.close()
         self._state = "stopped"
-
-    def _in_flight(self) -> list[Any]:
-        return [part.future for part in self._partitions.values() if part.future is not None]
 
     def _step(self, client: confluent_kafka.Consumer) -> None:
         """Submit what has been read, and read more unless too much is waiting."""
         for part in self._partitions.values():
             self._advance(part)
-        self._settle_leaving()
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + 1.0
             self._look(client, now)
-        n_bytes = sum(part.n_bytes for part in self._partitions.values())
-        if n_bytes < BUFFER_BYTES:
-            self._full_since = math.inf
-            if self._is_paused and n_bytes < BUFFER_BYTES // 2:
-                client.resume([part.place for part in self._partitions.values()])
-                self._is_paused = False
-        elif not self._is_paused:
-            self._full_since = min(self._full_since, now)
-            if now - self._full_since < PATIENCE:  # a pause would discard what is fetched
-                if not (in_flight := self._in_flight()):
-                    self._stopping.wait(0.05)
-                wait(in_flight, 0.05, FIRST_COMPLETED)
-                return
-            client.pause([part.place for part in self._partitions.values()])
+        parts = self._partitions.values()
+        n_bytes = sum(part.n_bytes for part in parts)
+        if self._is_paused and n_bytes < BUFFER_BYTES // 2:
+            client.resume([part.place for part in parts])
+            self._is_paused = False
+        self._full_since = min(self._full_since, now) if n_bytes >= BUFFER_BYTES else math.inf
+        if now - self._full_since > PATIENCE and not self._is_paused:
+            client.pause([part.place for part in parts])
             self._is_paused = True
-        has_work = any(part.groups for part in self._partitions.values())
+        elif n_bytes >= BUFFER_BYTES and not self._is_paused:
+            # A pause would discard what is fetched; perhaps there is room soon.
+            self._stopping.wait(0.01)
+            return
+        has_work = any(part.messages for part in parts)
         message = client.poll(0.005 if has_work else 0.1)  # also while paused, to stay a member
         if message is not None:
             self._take(client, message)
@@ -286,7 +350,7 @@ class Consumer:
             if error.code() == KafkaError._AUTO_OFFSET_RESET and part is not None:
                 self._find_place(client, part)
             else:
-                self._problems.note(error.str())
+                self._note(error.str())
         elif part is not None and offset is not None and offset >= part.next:
             kind, milliseconds = message.timestamp()
             sent, now = milliseconds / 1000, time.time()
@@ -294,20 +358,11 @@ class Consumer:
                 sent = now  # one wrong clock must not make all other edges old
             part.add(Message(offset, sent, message.value() or b""))
 
-    # Partitions that come, go, and are not where they should be.
-
     def _assign(self, client: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
         """Read partitions from where the folder is."""
         keys = {(place.topic, place.partition) for place in places}
-        while any((part.topic, part.number) in keys for part in self._leaving):
-            wait([part.future for part in self._leaving if part.future is not None], 0.1)
-            self._settle_leaving()
-            if self._stopping.is_set():
-                return
         stored = {topic: self._service.next_offsets(topic) for topic, _ in keys}
         new = {key: KafkaPartition(*key, stored[key[0]].get(key[1], 0)) for key in keys}
-        for (topic, number), part in new.items():
-            self._letters.forget(topic, number, part.stored)
         self._partitions = {**self._partitions, **new}
         assign = client.incremental_assign if self._is_incremental else client.assign
         assign([part.place for part in new.values()])
@@ -318,21 +373,17 @@ class Consumer:
         self._forget([(place.topic, place.partition) for place in places])
 
     def _forget(self, keys: list[tuple[str, int]]) -> None:
-        """Forget partitions, except for the batches that the service has."""
-        parts = dict(self._partitions)
-        gone = [parts.pop(key) for key in keys if key in parts]
-        self._leaving += [part for part in gone if part.future is not None]
-        self._partitions = parts
-        if not parts and self._state in ("running", "waiting"):
+        """Forget partitions, after the receipts for the batches that the service has."""
+        for key in keys:
+            part = self._partitions.get(key)
+            if part is not None and part.future is not None:
+                wait([part.future])
+                if not part.future.cancelled() and part.future.exception() is None:
+                    self._count(part, part.future.result())
+        gone = set(keys)
+        self._partitions = {key: x for key, x in self._partitions.items() if key not in gone}
+        if not self._partitions and self._state in ("running", "waiting"):
             self._state = "joining"
-
-    def _settle_leaving(self) -> None:
-        for part in self._leaving:
-            if part.future is not None and part.future.done():
-                future, part.future = part.future, None
-                if not future.cancelled() and future.exception() is None:
-                    self._count(part, future.result())
-        self._leaving = [part for part in self._leaving if part.future is not None]
 
     def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> None:
         """Find out why Kafka does not have the next message."""
@@ -343,14 +394,14 @@ class Consumer:
             return
         if low > part.next:
             self._n_deleted += low - part.next
-            self._problems.note(
+            self._note(
                 f"{part}: offsets {part.next} to {low - 1} were deleted in Kafka before they were "
                 f"read; keep messages longer there"
             )
             part.next = low
             part.find_at = 0.0
         else:
-            self._problems.note(
+            self._note(
                 f"{part} ends at offset {high}, but this folder has counted the messages below "
                 f"{part.next}; if the topic was deleted and made again, use another name for it"
             )
@@ -380,8 +431,6 @@ class Consumer:
             is_waiting = self._is_paused or any(part.n_failures for part in parts)
             self._state = "waiting" if is_waiting else "running"
 
-    # From messages to batches that are durable.
-
     def _advance(self, part: KafkaPartition) -> None:
         """Handle the receipt of the first group, or submit it."""
         if part.future is not None:
@@ -394,32 +443,26 @@ class Consumer:
                 self._handle_refusal(part, error)
             else:
                 self._count(part, future.result())
-        if part.groups and time.monotonic() >= part.retry_at:
+        if part.messages and time.monotonic() >= part.retry_at:
             self._submit(part)
 
     def _count(self, part: KafkaPartition, receipt: Receipt) -> None:
-        group = part.finish()
-        self._letters.forget(part.topic, part.number, part.stored)
+        part.finish()
         if not receipt.repeated:
-            self._n_messages += len(group)
+            self._n_messages += part.n_taken
             self._n_edges += receipt.n_edges
 
     def _submit(self, part: KafkaPartition) -> None:
-        """Decode the first group, and hand it to the service."""
-        while part.batch is None:
-            group, kind = part.groups[0], self._service.id_kind
-            if kind is None and len(group) > 1:
-                part.split(1)  # the first message alone decides which kind of ids there is
-                continue
-            try:
-                batch, bad = decode_messages(group, self._form, kind)
-            except CannotJoinError:
-                part.split(len(group) // 2)
-                continue
+        """Decode the next messages, and hand them to the service."""
+        if part.batch is None:
+            kind = self._service.id_kind
+            # The first message alone decides which type of ids there is.
+            group = part.take(READ_AT_ONCE if kind is not None else 1)
+            batch, bad = decode_messages(group, self._form, kind)
             if not self._bury(part, bad):
                 return
             part.batch, part.id_kind = batch, kind
-        last = part.groups[0][-1].offset
+        last = part.messages[part.n_taken - 1].offset
         try:
             offset = Offset(part.topic, part.number, last, part.stored or -1)
             part.future = self._service.submit(part.batch, offset=offset)
@@ -439,12 +482,11 @@ class Consumer:
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
                 f"{part.stored}; it reads again from {stored} on"
             )
-        group = part.groups[0]
-        if len(group) > 1:
-            part.split(len(group) // 2)
+        if part.n_taken > 1:
+            part.most, part.batch = part.n_taken // 2, None
         elif self._service.id_kind != part.id_kind:  # another batch was the first
             part.batch = None
-        elif self._bury(part, [(group[0], str(error))]):
+        elif self._bury(part, [(part.messages[0], str(error))]):
             part.batch = EMPTY
 
     def _retry_later(self, part: KafkaPartition, error: BaseException) -> None:
@@ -453,7 +495,7 @@ class Consumer:
         if isinstance(error, Refused) and error.status == 429 and error.retry_after is not None:
             delay = min(error.retry_after, LONGEST_RETRY)
         else:
-            self._problems.note(f"{part}: {reason_of(error)}")
+            self._note(f"{part}: {reason_of(error)}")
             if not isinstance(error, Refused):
                 logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
@@ -461,11 +503,23 @@ class Consumer:
     def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> bool:
         """Write dead letters; return whether that was possible."""
         try:
-            self._letters.write(part.topic, part.number, bad)
+            self._letters.write(part.topic, part.number, bad, part.stored)
         except OSError as error:
             self._retry_later(part, Refused(507, f"no dead letters: {error.strerror}"))
             return False
         if bad:
             message, reason = bad[-1]
-            self._problems.note(f"{part}, offset {message.offset} is a dead letter: {reason}")
+            self._note(f"{part}, offset {message.offset} is a dead letter: {reason}")
         return True
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error says to clients; paths of files are for the log of the server only."""
+    first = error.args[0] if error.args else None
+    if isinstance(first, KafkaError):
+        return first.str()
+    if isinstance(error, Refused | Moved):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}; the log of the server has the reason"

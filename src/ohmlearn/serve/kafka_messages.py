@@ -1,41 +1,46 @@
-"""From messages to one batch of edges.
+"""Messages of Kafka: from values to one batch of edges, and a file of those that are no edges.
 
-What a message means does not depend on the messages that happen to come with it. The decoder takes
-the names of columns from the first object, so only messages whose first objects name the same
-columns are decoded with one call. Other messages are decoded alone.
+What a message means does not depend on the messages that happen to come with it. The reader takes
+the names of columns from the first object, so messages that follow each other are read with one
+call only if their first objects name the same columns. Other messages are read alone.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import re
+import time
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ohmlearn.nodes.node_ids import Strings, take
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.decode_edges import decode_edges
-from ohmlearn.serve.decode_rows import REMEDY, Names, choose_names, join_batches
-from ohmlearn.serve.kafka_partition import Message
+from ohmlearn.serve.decode_edges import REMEDY, choose_names, decode_edges, join_batches
 
-__all__ = ["EMPTY", "CannotJoinError", "Decoded", "Form", "decode_messages"]
+__all__ = ["EMPTY", "DeadLetters", "Decoded", "KafkaFormat", "Message", "decode_messages"]
 
-Form = Literal["json", "arrow"]
+KafkaFormat = Literal["json", "arrow"]
 MAX_BYTES = 64 << 20  # of the value of a message
-NO_IDS = np.empty(0, dtype=np.int64)
-AT_ONCE = 2000  # messages in JSON; if one is bad, all of them are read again
-JOINED_BYTES = 64 << 10  # larger messages are decoded alone, which costs little for each edge
-EMPTY = RawBatch(NO_IDS, NO_IDS)
-DECODER = json.JSONDecoder()
+AT_ONCE = 1000  # messages; if one is bad, all of them are read again
+JOINED_BYTES = 64 << 10  # larger messages are read alone, which costs little for each edge
+MOST_LETTER_BYTES = 1 << 30  # a larger file gets letters without the content of their messages
+EMPTY = RawBatch(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), t=np.empty(0))
 # With these lines, no object spans two of them: "}" is never followed by "{" inside an object. So
 # if there are as many objects as lines, each line has one.
 OBJECT_LINES = re.compile(rb"\{[^\n]*\}[ \t\r]*(?:\n[ \t\r]*\{[^\n]*\}[ \t\r]*)*")
 
 
-class CannotJoinError(ValueError):
-    """Messages whose ids are of different kinds; each may be a batch of its own."""
+class Message(NamedTuple):
+    """A message that has been read."""
+
+    offset: int
+    time: float  # Unix seconds
+    value: bytes
 
 
 class Decoded(NamedTuple):
@@ -45,14 +50,7 @@ class Decoded(NamedTuple):
     bad: list[tuple[Message, str]]
 
 
-class MessagePart(NamedTuple):
-    """Edges with weights and times, and the offset of the message of each."""
-
-    batch: RawBatch
-    offsets: NDArray[np.int64]
-
-
-def decode_messages(messages: list[Message], form: Form, id_kind: str | None) -> Decoded:
+def decode_messages(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> Decoded:
     """Return the edges of messages in one batch.
 
     Edges without a time get that of their message. A message with a bad row is bad as a whole.
@@ -60,139 +58,180 @@ def decode_messages(messages: list[Message], form: Form, id_kind: str | None) ->
     Parameters
     ----------
     messages : list of Message
+        Only one if `id_kind` is None, because it decides.
     form : {"json", "arrow"}
     id_kind : str or None
         That of the ids so far, as for `decode_edges`.
-
-    Raises
-    ------
-    CannotJoinError
-        If there are several messages, and their ids are of different kinds.
 
     Examples
     --------
     >>> first = Message(0, 100.0, b'{"u": 1, "v": 2}')
     >>> second = Message(1, 200.0, b'[{"u": 2, "v": 3}, {"u": 3, "v": 4}]')
-    >>> edges, bad = decode_messages([first, second, Message(2, 300.0, b"?")], "json", None)
+    >>> edges, bad = decode_messages([first, second, Message(2, 300.0, b"?")], "json", "int64")
     >>> edges.u, edges.t
     (array([1, 2, 3]), array([100., 200., 200.]))
     >>> [message.offset for message, reason in bad]
     [2]
     """
-    parts: list[MessagePart] = []
-    bad: list[tuple[Message, str]] = []
-    for group in _group(messages) if form == "json" else [[message] for message in messages]:
-        _collect(group, form, id_kind, parts, bad)
-    bad.sort(key=lambda letter: letter[0].offset)
-    return Decoded(_join([part for part in parts if part.batch.u.size > 0]), bad)
+    found = Decoded(EMPTY, [])
+    batches: list[RawBatch] = []
+    known: dict[Any, Any] = {}
+
+    def key(message: Message) -> Any:
+        return message.offset if form == "arrow" else _key(message, known)
+
+    # Compacted topics have messages without a value.
+    for _, group in groupby((message for message in messages if message.value.strip()), key):
+        together = list(group)
+        for at in range(0, len(together), AT_ONCE):
+            _collect(together[at : at + AT_ONCE], form, id_kind, batches, found.bad)
+    batches = [batch for batch in batches if batch.u.size]
+    return found._replace(batch=join_batches(batches)) if batches else found
 
 
-def _group(messages: list[Message]) -> list[list[Message]]:
-    """Return groups of messages, each of which can be decoded with one call."""
-    alone: list[list[Message]] = []
-    groups: dict[Names, list[Message]] = {}
-    known: dict[tuple[str, ...], Names | None] = {}
-    for message in messages:
-        names = _find_names(message.value, known)
-        if names is None:
-            alone.append([message])
-        else:
-            groups.setdefault(names, []).append(message)
-    cuts = [range(0, len(group), AT_ONCE) for group in groups.values()]
-    pairs = zip(groups.values(), cuts, strict=True)
-    return [group[at : at + AT_ONCE] for group, starts in pairs for at in starts] + alone
+def _key(message: Message, known: dict[Any, Any]) -> Any:
+    """Return the columns that the first object of a message names; its offset in case of doubt.
 
-
-def _find_names(value: bytes, known: dict[tuple[str, ...], Names | None]) -> Names | None:
-    """Return the columns that the first object of a message names; None in case of doubt.
-
-    Any other message whose first object names the same columns is decoded in the same way, alone or
-    together with this one. `known` has the columns of names that were seen before.
+    `known` has the columns of names that were seen before.
     """
-    value = value.strip()
-    is_list = value.startswith(b"[")
-    if len(value) > JOINED_BYTES or not (is_list or OBJECT_LINES.fullmatch(value)):
-        return None
+    value = message.value.strip()
+    if len(value) > JOINED_BYTES or not OBJECT_LINES.fullmatch(value):
+        return message.offset
     try:
-        first: Any = DECODER.raw_decode(value.removeprefix(b"[").lstrip().decode())[0]
-        names = tuple(first) if isinstance(first, dict) else ()
+        names = tuple(json.JSONDecoder().raw_decode(value.decode())[0])
         if names not in known:
-            known[names] = choose_names(names)
+            known[names] = tuple(names[at] for at in choose_names(names, "an edge").used)
         return known[names]
     except (ValueError, RecursionError):
-        return None
+        return message.offset
 
 
 def _collect(
     messages: list[Message],
-    form: Form,
+    form: KafkaFormat,
     id_kind: str | None,
-    parts: list[MessagePart],
+    batches: list[RawBatch],
     bad: list[tuple[Message, str]],
 ) -> None:
-    """Decode messages with one call, which is much faster; if that fails, decode their halves."""
+    """Read messages with one call, which is much faster; if that fails, read their halves."""
     try:
-        parts.append(_decode(messages, form, id_kind))
+        batches.append(_decode(messages, form, id_kind))
     except Exception as error:  # even a fault of ours must not stop the messages that follow
         if len(messages) == 1:
             reason = str(error).removesuffix(f"; {REMEDY}")  # which is for HTTP
             bad.append((messages[0], reason or type(error).__name__))
             return
         middle = len(messages) // 2
-        _collect(messages[:middle], form, id_kind, parts, bad)
-        _collect(messages[middle:], form, id_kind, parts, bad)
+        _collect(messages[:middle], form, id_kind, batches, bad)
+        _collect(messages[middle:], form, id_kind, batches, bad)
 
 
-def _decode(messages: list[Message], form: Form, id_kind: str | None) -> MessagePart:
-    """Return edges with weights and times; Arrow has one message only."""
-    size = sum(len(message.value) for message in messages)
-    if size > MAX_BYTES:
+def _decode(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> RawBatch:
+    """Return edges with weights and times."""
+    values = [message.value if form == "arrow" else message.value.strip() for message in messages]
+    body = b"\n".join(values)
+    if len(body) > MAX_BYTES:
         raise ValueError(
-            f"the message has {size} bytes, but at most {MAX_BYTES >> 20} MiB are allowed; send "
-            f"smaller ones"
+            f"the message has {len(body)} bytes, but at most {MAX_BYTES >> 20} MiB are allowed; "
+            f"send smaller ones"
         )
-    bodies = [message.value.strip() for message in messages]
-    if not any(bodies):  # messages without a value, which compacted topics have
-        return MessagePart(EMPTY, NO_IDS)
-    if form == "arrow":
-        batch = decode_edges(messages[0].value, "arrow", id_kind=id_kind)
-    else:
-        bodies = [_as_lines(body) for body in bodies]
-        batch = decode_edges(b"\n".join(bodies), "ndjson", id_kind=id_kind)
+    batch = decode_edges(body, "arrow" if form == "arrow" else "ndjson", id_kind=id_kind)
     counts = [batch.u.size]
     if len(messages) > 1:
-        counts = [body.count(b"\n") + 1 for body in bodies]
-    w = np.ones(batch.u.size) if batch.w is None else batch.w
+        counts = [value.count(b"\n") + 1 for value in values]
     t = np.repeat([message.time for message in messages], counts) if batch.t is None else batch.t
-    offsets = np.repeat(np.array([message.offset for message in messages], np.int64), counts)
-    return MessagePart(batch._replace(w=w, t=t), offsets)
+    w = np.ones(batch.u.size) if batch.w is None else batch.w
+    if len(t) != batch.u.size:
+        raise ValueError("lines and objects differ in number")
+    return batch._replace(w=w, t=t)
 
 
-def _as_lines(value: bytes) -> bytes:
-    """Return JSON lines; a list of objects becomes lines."""
-    if not value.startswith(b"["):
-        return value
-    try:
-        rows = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the list is not valid JSON: {error}") from None
-    for at, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise ValueError(f"row {at}: a list must consist of objects")
-    return b"\n".join(json.dumps(row).encode() for row in rows)
+class DeadLetters:
+    """A file of messages without usable edges, one JSON object per line.
 
+    Letters are on disk when `write` returns. If a crash comes before their offsets are stored,
+    the messages are read again; letters that the file has are not written a second time. An
+    incomplete line, which a crash has left, is cut off. When the file has more than a GiB, letters
+    no longer have the content of their messages.
 
-def _join(parts: list[MessagePart]) -> RawBatch:
-    """Join edges in the order of their messages."""
-    if not parts:
-        return EMPTY
-    if len({isinstance(part.batch.u, Strings) for part in parts}) > 1:
-        raise CannotJoinError("some of the messages have integers as ids, others strings")
-    batch = join_batches([part.batch for part in parts])
-    offsets = np.concatenate([part.offsets for part in parts])
-    if np.all(offsets[:-1] <= offsets[1:]):
-        return batch
-    order = np.argsort(offsets, kind="stable")
-    assert batch.w is not None
-    assert batch.t is not None
-    return RawBatch(take(batch.u, order), take(batch.v, order), batch.w[order], t=batch.t[order])
+    Parameters
+    ----------
+    path : Path
+        The file is made with the first letter.
+
+    Attributes
+    ----------
+    n_letters : int
+        Number of letters in the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_letters = self._end = 0
+        self._known: dict[tuple[str, int], set[int]] = {}  # offsets that may come again
+        if path.exists():
+            with path.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):  # the last one may be torn
+                        self._end += len(line)
+                        self._learn(line)
+
+    def _learn(self, line: bytes) -> None:
+        self.n_letters += 1
+        with suppress(ValueError, KeyError, TypeError):  # somebody else wrote this line
+            letter = json.loads(line)
+            key = str(letter["topic"]), int(letter["partition"])
+            self._known.setdefault(key, set()).add(int(letter["offset"]))
+
+    def write(
+        self, topic: str, partition: int, bad: list[tuple[Message, str]], stored: int = 0
+    ) -> None:
+        """Add letters that are not there yet.
+
+        Parameters
+        ----------
+        topic : str
+        partition : int
+        bad : list of (Message, str)
+            Messages, and what is wrong with them.
+        stored : int
+            The next offset of the partition; messages below it cannot come again.
+        """
+        known = {at for at in self._known.get((topic, partition), ()) if at >= stored}
+        self._known[topic, partition] = known
+        new = [(message, reason) for message, reason in bad if message.offset not in known]
+        if not new:
+            return
+        lines = b"".join(self._line(topic, partition, *letter) for letter in new)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(file, self._end)
+            done = 0
+            while done < len(lines):
+                done += os.pwrite(file, lines[done:], self._end + done)
+            os.fsync(file)
+        except OSError:
+            os.ftruncate(file, self._end)
+            raise
+        finally:
+            os.close(file)
+        if self.n_letters == 0:  # the file itself must be durable, too
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        self._end += len(lines)
+        self.n_letters += len(new)
+        known.update(message.offset for message, _ in new)
+
+    def _line(self, topic: str, partition: int, message: Message, reason: str) -> bytes:
+        has_room = self._end <= MOST_LETTER_BYTES
+        letter = {
+            "topic": topic,
+            "partition": partition,
+            "offset": message.offset,
+            "time": message.time,
+            "at": time.time(),
+            "error": reason,
+            "payload": base64.b64encode(message.value).decode() if has_room else None,
+        }
+        return json.dumps(letter).encode() + b"\n"
