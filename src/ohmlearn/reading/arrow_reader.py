@@ -15,13 +15,12 @@ from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arro
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote, open_remote
-from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
+from ohmlearn.reading.remote import open_remote_parts
 from ohmlearn.reading.source_errors import reading, refuse_source
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
+from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "take_record_batch"]
+__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "decode"]
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
@@ -34,7 +33,7 @@ class ArrowSource(Source):
     format = "Arrow"
     has_rows = True
     which_rows = ""  # what the numbers of rows count, if not all rows of the source
-    _rows: RowFilter | None = None
+    _rows: Any = None  # a `RowFilter`
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
@@ -63,22 +62,18 @@ class ArrowSource(Source):
         """Return the edges of a record batch that count."""
         row += self.first_row
         rows: int | NDArray[np.int64] = row
-        n_bad, first_bad = 0, None
+        counted: tuple[int, str | None] = 0, None
         if self._rows is not None:
-            kept = self._rows.keep_batch(batch)
-            if kept.bad is not None:
-                at = int(np.argmax(kept.bad))
-                n_bad, why = int(np.count_nonzero(kept.bad)), kept.why(at)
-                place = f"row {row + at}{self.which_rows}"
-                if not self.options.skip_bad:
-                    refuse_source(self.name, f'{why}; correct it, or use on_bad="skip"', place)
-                first_bad = f"{self.name}, {place}: {why}"
-            if not kept.rows.all():
-                columns, batch = _filter(columns, batch, kept.rows)
-                rows = row + np.flatnonzero(kept.rows)
+            names = batch.schema.names
+            found = {x: as_plain(batch.column(names.index(x))) for x in self._rows.columns}
+            kept, bad = self._rows.keep(found, batch.num_rows)
+            if bad is not None:
+                counted = refuse_or_count(self.name, self.options, bad, row, self.which_rows)
+            if not kept.all():
+                columns, batch = _filter(columns, batch, kept)
+                rows = row + np.flatnonzero(kept)
         how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
-        raw = take_record_batch(batch, columns, self.name, self.options, *how)
-        return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
+        return take_record_batch(batch, columns, self.name, self.options, *how).with_bad(*counted)
 
     def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
@@ -102,10 +97,6 @@ class ArrowSource(Source):
         time = None if chosen.t is None else len(used) - 1
         return chosen._replace(u=0, v=1, w=weight, t=time, names=wanted), wanted
 
-    def _excludes_all(self) -> bool:
-        """Whether the names of the folders leave out all rows."""
-        return self._rows is not None and self._rows.excludes_all()
-
 
 class ArrowFile(ArrowSource):
     """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
@@ -122,20 +113,19 @@ class ArrowFile(ArrowSource):
     def _open(self) -> Iterator[Any]:
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
-            if self.options.filesystem is not None or is_remote(self.name):
-                opened = self.take_ahead() or open_remote(self.name, self.options.filesystem)
-                remote = stack.enter_context(opened)
-                file = stack.enter_context(pa.PythonFile(remote, mode="r"))
+            if self.is_remote:
+                opened = open_remote_parts(self.name, self.options.filesystem)
+                file = stack.enter_context(opened)
             else:
                 file = stack.enter_context(pa.memory_map(self.name))
-            is_file = file.size() >= 6 and file.read(6) == b"ARROW1"
+            is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
     def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
-            if self._excludes_all():
+            if self._rows is not None and self._rows.excludes_all():
                 return
             row = 0
             count = getattr(reader, "num_record_batches", None)  # a stream does not say it
@@ -267,6 +257,26 @@ def _find_missing(
                 reason = f"the {what}, {columns.name(at)}, is missing"
             bad = here if bad is None else bad | here
     return bad, reason
+
+
+def decode(array: Any) -> Any:
+    """Return a column without its dictionary; Arrow cannot take from views of strings."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        return array
+    if str(array.type.value_type) == "string_view":
+        values = array.dictionary.cast(pa.large_string())
+        array = pa.DictionaryArray.from_arrays(array.indices, values)
+    return array.dictionary_decode()
+
+
+def as_plain(array: Any) -> Any:
+    """Return a column without a dictionary and without views."""
+    import pyarrow as pa
+
+    array = decode(array)
+    return array.cast(pa.large_string()) if str(array.type) == "string_view" else array
 
 
 def as_text(array: Any) -> Any:

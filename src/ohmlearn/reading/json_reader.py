@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
+from ohmlearn.errors import render
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 from ohmlearn.reading.time_rule import CheckedTimes, are_date_texts
@@ -28,9 +28,8 @@ class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
 
     has_rows = True
-    is_read_in_order = True
     reads_files = True
-    _rows: RowFilter | None = None
+    _rows: Any = None  # a `RowFilter`
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
         super().__init__(name, options, rereadable=pipe is None)
@@ -44,8 +43,7 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        opened = self.take_ahead()
-        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
+        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
             yield from self._read(columns, kind, source, chain(first, blocks))
@@ -89,7 +87,7 @@ class JsonLinesSource(Source):
                     names = list(row)
                     own = self.own_options(names)
                     columns = choose_columns(self.name, own, names, len(names), values)
-                    self._rows = self.make_filter(_all_names(lines))
+                    self._rows = self.make_filter(_all_names(lines), "json")
                     self.columns = columns
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
@@ -108,7 +106,7 @@ class JsonLinesSource(Source):
         n_bad, first_bad = 0, None
         rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
         if self._rows is not None:
-            rows = self._choose_rows(self._rows, rows)
+            rows = self._choose_rows(rows)
         checked = self._take_times([row for _, row, _ in rows], columns)
         for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
@@ -124,7 +122,7 @@ class JsonLinesSource(Source):
                     times.append(checked.t[position])
             elif self.options.skip_bad:
                 n_bad += 1
-                first_bad = first_bad or f"{self.name}, row {at}: {fault}"
+                first_bad = first_bad or render(f"{self.name}, row {at}: {fault}")
             else:
                 problem = f"{fault}; {self.options.rows.remedy}"
                 refuse_source(self.name, problem, at)
@@ -138,15 +136,16 @@ class JsonLinesSource(Source):
             None if checked is None else np.array(times, dtype=np.float64),
         )
 
-    @staticmethod
-    def _choose_rows(condition: RowFilter, rows: list[Any]) -> list[Any]:
+    def _choose_rows(self, rows: list[Any]) -> list[Any]:
         """Return the rows that count, and those that are bad."""
-        kept = condition.keep_objects([row or {} for _, row, _ in rows])
+        objects = [row or {} for _, row, _ in rows]
+        columns = {name: [row.get(name) for row in objects] for name in self._rows.columns}
+        kept, bad = self._rows.keep(columns, len(rows))
         chosen = []
         for position, (at, row, fault) in enumerate(rows):
-            if kept.bad is not None and kept.bad[position]:
-                chosen.append((at, None, kept.why(position)))
-            elif row is None or kept.rows[position]:
+            if bad is not None and bad.mask[position]:
+                chosen.append((at, None, bad.why(position)))
+            elif row is None or kept[position]:
                 chosen.append((at, row, fault))
         return chosen
 

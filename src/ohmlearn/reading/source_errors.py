@@ -1,13 +1,17 @@
 """The error of a source that cannot be read: it names the source and the row."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn.errors import Place, SourceError
 
 __all__ = [
+    "BadRows",
     "SourceError",
     "reading",
     "refuse_source",
@@ -18,6 +22,13 @@ __all__ = [
 SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in an address
 
 CUT_OFF = re.compile("Compressed file ended before|Truncated compressed stream")  # gzip, zstd, ...
+
+
+class BadRows(NamedTuple):
+    """Which rows of a batch are bad, and what is wrong with one of them."""
+
+    mask: NDArray[np.bool_]
+    why: Callable[[int], str]
 
 
 def refuse_source(name: str, problem: str, row: int | str | None = None) -> NoReturn:
