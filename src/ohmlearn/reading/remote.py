@@ -378,9 +378,10 @@ def check_remote_output(name: str) -> None:
     try:
         fs = require_extra("pyarrow.fs", "files")
         filesystem, path = _resolve(name, None)
-        bucket = path.partition("/")[0]
-        if name.startswith(STORES) and not filesystem.get_file_info(bucket).type.value:
-            raise FileNotFoundError(bucket)
+        bucket = filesystem.get_file_info(path.partition("/")[0])
+        is_store = name.partition("://")[0].lower() in STORES
+        if is_store and bucket.type == fs.FileType.NotFound:
+            raise FileNotFoundError(bucket.path)
         if filesystem.get_file_info(path).type == fs.FileType.Directory:
             raise ValueError("is a folder; name a file in it")
     except Exception as error:
