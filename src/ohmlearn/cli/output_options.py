@@ -78,8 +78,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     for (option, path), (other, other_path) in combinations(paths.items(), 2):
         if _is_same(path, other_path):
             raise ValueError(
-                f"{option} {show_name(path)} and {other} {show_name(other_path)} are the same file; "
-                f"name another one"
+                f"{option} {show_name(path)} and {other} {show_name(other_path)} are the same "
+                f"file; name another one"
             )
     for option, path in paths.items():
         for name in inputs:

@@ -12,12 +12,13 @@ import io
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from http.client import HTTPException, IncompleteRead
+from http.client import HTTPException
 from importlib.util import find_spec
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, TypeVar
@@ -111,15 +112,92 @@ def fetch_ahead(tasks: Iterable[Callable[[], T]], n_ahead: int = AHEAD) -> Gener
         pool.shutdown(cancel_futures=True)
 
 
-class StoreFile:
-    """A file of a file system of pyarrow; `HttpFile` has the same methods."""
+class RemoteFile(io.RawIOBase, ABC):
+    """A remote file. Until the first `seek`, it is read in blocks that threads fetch ahead of use.
 
+    Attributes
+    ----------
+    size : int or None
+        Number of bytes; None if it is known only at the end.
+    has_parts : bool
+        Whether parts can be read in any order.
+    changed : str, int or None
+        When the file was changed.
+    """
+
+    size: int | None
+    changed: Any
     has_parts = True
 
-    def __init__(self, filesystem: Any, path: str) -> None:
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name, self._position = name, 0
+        self._rest = memoryview(b"")
+        self._blocks: Generator[bytes] | None = self._read_whole()
+
+    @abstractmethod
+    def _fetch(self, start: int, count: int) -> bytes:
+        """Return so many bytes; several threads may ask at a time."""
+
+    def read_at(self, start: int, count: int) -> bytes:
+        """Return so many bytes, or less at the end of the file, after up to five attempts."""
+        count = count if self.size is None else min(count, self.size - start)
+        try:
+            return retry(partial(self._fetch, start, count)) if count > 0 else b""
+        except Exception as error:
+            raise explain_remote(self._name, error) from error
+
+    def _read_whole(self) -> Generator[bytes]:
+        """Yield all blocks. The first one is small, because often nothing else is needed."""
+        yield self.read_at(0, FIRST)
+        starts = range(FIRST, self.size or 0, BLOCK)
+        yield from fetch_ahead(partial(self.read_at, start, BLOCK) for start in starts)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether parts can be read in any order."""
+        return self.has_parts
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to another byte; nothing is fetched."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size or 0}
+        self._position = max(0, base[whence] + offset)
+        self._blocks, self._rest = None, memoryview(b"")
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Read at least one byte, unless the file has ended."""
+        if self._blocks is None:
+            self._rest = memoryview(self.read_at(self._position, len(buffer)))
+        elif not self._rest:
+            self._rest = memoryview(next(self._blocks, b""))
+        part = self._rest[: len(buffer)]
+        buffer[: len(part)] = part
+        self._rest, self._position = self._rest[len(part) :], self._position + len(part)
+        return len(part)
+
+    def close(self) -> None:
+        """Stop the threads and close the file."""
+        if self._blocks is not None:
+            self._blocks.close()
+        super().close()
+
+
+class StoreFile(RemoteFile):
+    """A file of a file system of pyarrow."""
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        super().__init__(name)
         self._filesystem, self._path = filesystem, path
-        self.file: Any = filesystem.open_input_file(path)  # for pyarrow
-        self.size: int | None = self.file.size()
+        self.file: Any = filesystem.open_input_file(path)
+        self.size = self.file.size()
 
     @property
     def changed(self) -> int | None:
@@ -127,47 +205,27 @@ class StoreFile:
         found: int | None = self._filesystem.get_file_info(self._path).mtime_ns
         return found
 
-    def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes; several threads may ask at a time."""
+    def _fetch(self, start: int, count: int) -> bytes:
+        content: bytes
         if hasattr(getattr(self._filesystem, "handler", None), "fs"):  # pyarrow would ask in turn
-            ask = partial(self._filesystem.handler.fs.cat_file, self._path, start, start + count)
+            content = self._filesystem.handler.fs.cat_file(self._path, start, start + count)
         else:
-            ask = partial(self.file.read_at, count, start)
-        content: bytes = retry(ask)
+            content = self.file.read_at(count, start)
         return content
 
-    def read_whole(self) -> Iterator[bytes]:
-        """Yield all blocks, the first one small; threads fetch the next ones meanwhile."""
-        size = self.size or 0
-        yield self.read_at(0, min(FIRST, size))
-        starts = range(FIRST, size, BLOCK)
-        yield from fetch_ahead(
-            partial(self.read_at, start, min(BLOCK, size - start)) for start in starts
-        )
-
     def close(self) -> None:
-        """Close the file."""
+        """Stop the threads and close the file."""
+        super().close()
         self.file.close()
 
 
-class HttpFile(io.RawIOBase):
-    """A file at an address of http or https.
-
-    Attributes
-    ----------
-    size : int or None
-    changed : str or None
-        When the server says it was changed.
-    has_parts : bool
-        Whether the server sends parts of a file. From others it is read from the beginning.
-    """
+class HttpFile(RemoteFile):
+    """A file at an address of http or https. Not every server sends parts of a file."""
 
     def __init__(self, address: str) -> None:
-        super().__init__()
-        self._address, self._position = address, 0
-        self.file = self  # for pyarrow
+        super().__init__(address)
         with retry(partial(self._ask, 0, 1)) as first:
-            self.changed: str | None = first.headers.get("Last-Modified")
+            self.changed = first.headers.get("Last-Modified")
             part = PART.fullmatch(first.headers.get("Content-Range", ""))
             self.has_parts = first.status == 206 and part is not None
             length = part[3] if part else first.headers.get("Content-Length")
@@ -178,40 +236,28 @@ class HttpFile(io.RawIOBase):
         if count is not None:
             headers["Range"] = f"bytes={start}-{start + count - 1}"
         try:
-            return urlopen(Request(self._address, headers=headers), timeout=TIMEOUT)
+            return urlopen(Request(self._name, headers=headers), timeout=TIMEOUT)
         except HTTPError as error:
             error.close()
             if error.code != 416:  # an empty file has no first byte
                 raise
-            return urlopen(Request(self._address), timeout=TIMEOUT)
+            return urlopen(Request(self._name), timeout=TIMEOUT)
 
-    def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes; after a loss, only the rest is asked for."""
-        content = bytearray()
+    def _fetch(self, start: int, count: int) -> bytes:
+        with self._ask(start, count) as response:
+            part = PART.fullmatch(response.headers.get("Content-Range", ""))
+            is_same = response.headers.get("Last-Modified") == self.changed
+            if self.has_parts and not (is_same and part and int(part[3]) == self.size):
+                raise ValueError("has changed while it was read")
+            content: bytes = response.read(None if self.has_parts else count)
+            return content
 
-        def fetch() -> bytes:
-            at = len(content) if self.has_parts else 0
-            with self._ask(start + at, count - at) as response:
-                part = PART.fullmatch(response.headers.get("Content-Range", ""))
-                is_same = response.headers.get("Last-Modified") == self.changed
-                if self.has_parts and not (is_same and part and int(part[3]) == self.size):
-                    raise ValueError("has changed while it was read")
-                try:
-                    content[at:] = response.read(None if self.has_parts else count)
-                except IncompleteRead as error:
-                    content[at:] = error.partial
-                    raise
-            return bytes(content)
-
-        return retry(fetch) if count > 0 else b""
-
-    def read_whole(self) -> Iterator[bytes]:
-        """Yield all blocks; after a loss, a server that sends no parts begins again."""
+    def _read_whole(self) -> Generator[bytes]:
         if self.has_parts:
-            yield from StoreFile.read_whole(self)  # type: ignore[arg-type]
+            yield from super()._read_whole()
             return
         position = 0
-        for delay in (*DELAYS, None):
+        for delay in (*DELAYS, None):  # after a loss, the server begins again
             try:
                 with self._ask(0) as response:
                     at = 0
@@ -225,146 +271,53 @@ class HttpFile(io.RawIOBase):
                 raise ConnectionError(f"the connection ended after {position} bytes")
             except (OSError, HTTPException) as error:
                 if delay is None or _is_final(error):
-                    raise
+                    raise explain_remote(self._name, error) from error
                 time.sleep(delay)
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
-    def seekable(self) -> bool:
-        """Return True: pyarrow reads parts in any order."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to another byte; nothing is fetched."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size or 0}
-        self._position = max(0, base[whence] + offset)
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """Return so many bytes, or less at the end of the file."""
-        rest = (self.size or 0) - self._position
-        try:
-            content = self.read_at(self._position, rest if size < 0 else min(size, rest))
-        except Exception as error:
-            raise explain_remote(self._address, error) from error
-        self._position += len(content)
-        return content
-
-
-class BlockFile(io.RawIOBase):
-    """A remote file that is read from the beginning to the end."""
-
-    def __init__(self, name: str, remote: Any) -> None:
-        super().__init__()
-        self.size: int | None = remote.size
-        self._name, self._remote = name, remote
-        self._blocks = remote.read_whole()
-        self._rest, self._position = memoryview(b""), 0
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        """Read at least one byte, unless the file has ended."""
-        try:
-            self._rest = self._rest or memoryview(next(self._blocks, b""))
-        except Exception as error:
-            raise explain_remote(self._name, error) from error
-        part = self._rest[: len(buffer)]
-        buffer[: len(part)] = part
-        self._rest, self._position = self._rest[len(part) :], self._position + len(part)
-        return len(part)
-
-    def close(self) -> None:
-        """Stop the threads and close the file."""
-        if not self.closed:
-            self._blocks.close()
-            self._remote.close()
-        super().close()
-
-
-def open_remote(name: str, filesystem: Any = None) -> BlockFile:
-    """Return a remote file to be read from the beginning to the end."""
-    return BlockFile(name, _open(name, filesystem))
+def open_remote(name: str, filesystem: Any = None) -> RemoteFile:
+    """Open a remote file."""
+    try:
+        if filesystem is None and _is_http(name):
+            return HttpFile(name)
+        return StoreFile(name, *_resolve(name, filesystem))
+    except Exception as error:
+        raise explain_remote(name, error) from error
 
 
 @contextmanager
 def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[Any]:
     """Open a remote file that pyarrow may read in parts."""
-    pa = require_extra("pyarrow", "files")
-    remote = _open(name, filesystem)
-    try:
+    with open_remote(name, filesystem) as remote:
         if not remote.has_parts:
             raise SourceError(
                 "the server does not send parts of a file, which this format needs",
                 remedy="download it first",
                 place=Place(show_name(name)),
             )
-        yield pa.PythonFile(remote, mode="r") if remote.file is remote else remote.file
-    finally:
-        remote.close()
+        pa = require_extra("pyarrow", "files")
+        yield remote.file if isinstance(remote, StoreFile) else pa.PythonFile(remote, mode="r")
 
 
 def read_remote_start(name: str, count: int, filesystem: Any = None) -> bytes:
     """Return the first bytes of a remote file."""
-    found: bytes = _look(name, filesystem, lambda remote: _read_start(remote, count))
-    return found
-
-
-def _read_start(remote: Any, count: int) -> bytes:
-    content: bytes = remote.read_at(0, count if remote.size is None else min(count, remote.size))
-    return content
+    with open_remote(name, filesystem) as remote:
+        return remote.read_at(0, count)
 
 
 def find_remote_size(name: str, filesystem: Any = None) -> int | None:
     """Return the number of bytes of a remote file, if it is known."""
-    size: int | None = _look(name, filesystem, lambda remote: remote.size)
-    return size
+    with open_remote(name, filesystem) as remote:
+        return remote.size
 
 
 def describe_remote(name: str) -> dict[str, Any]:
     """Return size and time of the last change of a remote file, and its first and last bytes."""
-
-    def describe(remote: Any) -> dict[str, Any]:
-        ends = [_read_start(remote, 1 << 16)]
+    with open_remote(name) as remote:
+        ends = [remote.read_at(0, 1 << 16)]
         if remote.has_parts:
-            start = max(0, remote.size - (1 << 16))
-            ends.append(remote.read_at(start, remote.size - start))
+            ends.append(remote.read_at(max(0, (remote.size or 0) - (1 << 16)), 1 << 16))
         return {"size": remote.size, "changed": remote.changed, "ends": ends}
-
-    found: dict[str, Any] = _look(name, None, describe)
-    return found
-
-
-def _look(name: str, filesystem: Any, look: Callable[[Any], Any]) -> Any:
-    """Return what a function finds in a remote file."""
-    remote = _open(name, filesystem)
-    try:
-        return look(remote)
-    except Exception as error:
-        raise explain_remote(name, error) from error
-    finally:
-        remote.close()
-
-
-def _open(name: str, filesystem: Any) -> Any:
-    try:
-        if filesystem is None and _is_http(name):
-            return HttpFile(name)
-        return StoreFile(*_resolve(name, filesystem))
-    except Exception as error:
-        raise explain_remote(name, error) from error
 
 
 def check_remote_output(name: str) -> None:
