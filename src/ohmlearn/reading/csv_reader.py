@@ -220,7 +220,7 @@ class TextSource(Source):
             layout.n_fields = len(fields)
         if layout.attributes:
             columns = columns._replace(guessed=f"{columns.guessed}, weights in dicts".strip(", "))
-        rows = self.make_filter(names, "text", len(fields))
+        rows = self.make_filter(names, is_text=True, n_columns=len(fields))
         return TextPlan(columns, layout, block, line, rows)
 
     def _choose_ids(

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
+from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import render
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
@@ -87,7 +88,7 @@ class JsonLinesSource(Source):
                     names = list(row)
                     own = self.own_options(names)
                     columns = choose_columns(self.name, own, names, len(names), values)
-                    self._rows = self.make_filter(_all_names(lines), "json")
+                    self._rows = self.make_filter(_all_names(lines), is_text=True)
                     self.columns = columns
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
@@ -139,7 +140,9 @@ class JsonLinesSource(Source):
     def _choose_rows(self, rows: list[Any]) -> list[Any]:
         """Return the rows that count, and those that are bad."""
         objects = [row or {} for _, row, _ in rows]
-        columns = {name: [row.get(name) for row in objects] for name in self._rows.columns}
+        columns = {
+            name: _as_texts([row.get(name) for row in objects]) for name in self._rows.columns
+        }
         kept, bad = self._rows.keep(columns, len(rows))
         chosen = []
         for position, (at, row, fault) in enumerate(rows):
@@ -229,6 +232,13 @@ def _as_text(value: Any) -> Any:
     if value is None or isinstance(value, str | list | dict):
         return "" if value is None else value
     return json.dumps(value)
+
+
+def _as_texts(values: list[Any]) -> Any:
+    """Return values as texts of Arrow, for a condition."""
+    pa = require_extra("pyarrow", "files")
+    texts = (x if x is None or isinstance(x, str) else json.dumps(x) for x in values)
+    return pa.array(texts, pa.large_string())
 
 
 def _id_fault(value: Any, kind: str, *, may_be_empty: bool) -> str:

@@ -62,6 +62,7 @@ T = TypeVar("T")
 # of S3, Google and Azure in its messages.
 DENIED = (
     "ACCESS_DENIED",
+    "AccessDenied",
     "INVALID_ACCESS_KEY_ID",
     "INVALID_CLIENT_TOKEN_ID",
     "SIGNATURE_DOES_NOT_MATCH",

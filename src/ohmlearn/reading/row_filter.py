@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -54,9 +54,9 @@ class RowFilter:
         Columns of the source; None if they have no names. Then a name is a position.
     folders : mapping
         Columns from names of folders, see `find_folder_columns`.
-    fields : {"typed", "text", "json"}
-        In a table with types, a column that cannot be compared is refused. In text, each field is
-        read as what it is compared with. In JSON, a value of another type is a fault of its row.
+    is_text : bool
+        Whether each field is read as what it is compared with, as in text and JSON. In a table with
+        types, a column that cannot be compared is refused.
     n_columns : int, optional
         Number of columns, if they may have no names.
 
@@ -74,10 +74,10 @@ class RowFilter:
         where: str,
         names: Sequence[str] | None,
         folders: Mapping[str, str | None] | None = None,
-        fields: Literal["typed", "text", "json"] = "typed",
+        is_text: bool = False,
         n_columns: int = 0,
     ) -> None:
-        self._source, self._fields = source, fields
+        self._source, self._is_text = source, is_text
         self._condition = parse_where(where)
         known = [str(at) for at in range(n_columns)] if names is None else list(names)
         self._folders = {name: x for name, x in (folders or {}).items() if name not in known}
@@ -104,21 +104,20 @@ class RowFilter:
     ) -> tuple[NDArray[np.bool_], BadRows | None]:
         """Return which rows count, and which have no answer because of a bad field.
 
-        `columns` has an array of Arrow without a dictionary, or a list of values of JSON, by name.
+        `columns` has an array of Arrow without a dictionary for each name in `self.columns`.
         """
         faults: list[tuple[NDArray[np.bool_], str, str, Any]] = []
         answers = _join(self._condition, lambda test: self._test(test, columns, n_rows, faults))
         rows = answers.fill_null(False).to_numpy(zero_copy_only=False)
-        unknown = answers.is_null().to_numpy(zero_copy_only=False) if faults else ~rows
-        bad = unknown & np.logical_or.reduce([mask for mask, *_ in faults]) if faults else None
-        if bad is None or not bad.any():
+        unknown = answers.is_null().to_numpy(zero_copy_only=False)
+        bad = unknown & np.logical_or.reduce([unknown & False, *(mask for mask, *_ in faults)])
+        if not bad.any():
             return rows, None
 
         def explain(at: int) -> str:
             _, name, type_of, column = next(fault for fault in faults if fault[0][at])
-            value = column[at] if isinstance(column, list) else column[at].as_py()
-            needs = f"which {Param('where')} needs"
-            return f"{name!r} is not {TYPES[type_of]}, {needs}: {shorten(str(value))}"
+            value = shorten(str(column[at].as_py()))
+            return f"{name!r} is not {TYPES[type_of]}, which {Param('where')} needs: {value}"
 
         return rows, BadRows(bad, explain)
 
@@ -162,46 +161,27 @@ class RowFilter:
     ) -> Any:
         """Return the answers of one test for rows."""
         name, *values = test.parts
-        is_text = name in self._folders or self._fields == "text"
         if name in self._folders:
-            column: Any = pa.array([self._folders[name]] * n_rows, pa.large_string())
+            column = pa.array([self._folders[name]] * n_rows, pa.large_string())
         else:
             column = columns[name]
-        if isinstance(column, list):
-            is_missing = pa.array([value is None for value in column], pa.bool_())
-        else:
-            is_missing = column.is_null()
         if test.operator == "null":
-            return is_missing
-        type_of = _type_of_values(values)
-        if isinstance(column, list):
-            found = _from_list(column, type_of)
-        elif is_text:
-            found = _from_texts(column, type_of)
-        else:
-            found = self._from_column(name, column, type_of)
-        bad = pc.and_not(found.is_null(), is_missing).to_numpy(zero_copy_only=False)
+            return column.is_null()
+        wanted, found = _type_of_values(values), _type_name(column.type)
+        is_text = self._is_text or name in self._folders or found == "null"
+        if not (is_text or found == wanted or (found, wanted) == ("text", "date")):
+            hint = "; write the value in quotes" if found == "text" else ""
+            hint = "; write a date such as '2026-03-31'" if found == "date" else hint
+            refuse_source(
+                self._source,
+                f"{Param('where')} compares {name!r} with {TYPES[wanted]}, but it has type "
+                f"{column.type}{hint}",
+            )
+        operand = column if found == wanted else _from_texts(column, wanted)
+        bad = pc.and_not(operand.is_null(), column.is_null()).to_numpy(zero_copy_only=False)
         if bad.any():
-            faults.append((bad, name, type_of, column))
-        return _compare(test.operator, found, found.type, values, lambda scalar: scalar)
-
-    def _from_column(self, name: str, column: Any, type_of: str) -> Any:
-        """Return a column with a type as what it is compared with."""
-        found = _type_name(column.type)
-        if found == type_of:
-            return column
-        if found == "text" and type_of == "date":
-            return _from_texts(column, type_of)
-        if found == "null" or self._fields == "json":
-            return _nulls(type_of, len(column))
-        hint = "; write the value in quotes" if found == "text" else ""
-        if found == "date" and type_of == "text":
-            hint = "; write a date such as '2026-03-31'"
-        refuse_source(
-            self._source,
-            f"{Param('where')} compares {name!r} with {TYPES[type_of]}, but it has type "
-            f"{column.type}{hint}",
-        )
+            faults.append((bad, name, wanted, column))
+        return _compare(test.operator, operand, operand.type, values, lambda scalar: scalar)
 
 
 def choose_records(
@@ -329,11 +309,6 @@ def _type_name(type_of: Any) -> str | None:
     return {"bool": "truth", "null": "null"}.get(str(type_of))
 
 
-def _nulls(type_of: str, size: int) -> Any:
-    types = {"number": pa.float64(), "date": pa.timestamp("us"), "truth": pa.bool_()}
-    return pa.nulls(size, types.get(type_of, pa.large_string()))
-
-
 def _from_texts(texts: Any, type_of: str) -> Any:
     """Return texts as one of TYPES, with nulls for those that are not of that type."""
     texts = texts.cast(pa.large_string())
@@ -359,19 +334,3 @@ def _from_texts(texts: Any, type_of: str) -> Any:
         return pa.array(microseconds, mask=is_bad).cast(pa.timestamp("us"))
     is_nan = pc.equal(lower, "nan").fill_null(False).to_numpy(zero_copy_only=False)
     return pa.array(values, mask=is_bad & ~is_nan)
-
-
-def _from_list(values: list[Any], type_of: str) -> Any:
-    """Return values of JSON as one of TYPES, with nulls for those that are not of that type."""
-    wanted = {"number": int | float, "truth": bool}.get(type_of, str)
-    is_truth = type_of == "truth"
-    good = [
-        x if isinstance(x, wanted) and isinstance(x, bool) == is_truth else None for x in values
-    ]
-    if type_of in ("text", "date"):
-        return _from_texts(pa.array(good, pa.large_string()), type_of)
-    try:
-        found = pa.array(good)
-    except (pa.ArrowInvalid, OverflowError):  # integers and floats, or above int64
-        found = pa.array([None if x is None else float(x) for x in good])
-    return _nulls(type_of, len(good)) if pa.types.is_null(found.type) else found

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,10 +152,7 @@ class Source(ABC):
         return raw
 
     def make_filter(
-        self,
-        names: Sequence[str] | None,
-        fields: Literal["typed", "text", "json"] = "typed",
-        n_columns: int = 0,
+        self, names: Sequence[str] | None, *, is_text: bool = False, n_columns: int = 0
     ) -> Any:
         """Return the `RowFilter` of a source with these columns; None if all rows count."""
         if self.options.where is None:
@@ -163,7 +160,7 @@ class Source(ABC):
         require_extra("pyarrow", "files")
         from ohmlearn.reading.row_filter import RowFilter
 
-        how = (names, self.folders, fields, n_columns)
+        how = (names, self.folders, is_text, n_columns)
         return RowFilter(self.name, self.options.where, *how)
 
     def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
