@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow, join_masks
+from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote_parts
-from ohmlearn.reading.source_errors import reading, refuse_source
+from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
 from ohmlearn.reading.time_rule import TimeRule
 
@@ -209,54 +209,43 @@ def take_record_batch(
     source: str,
     options: ReadOptions,
     kind: str | None,
-    row: int | NDArray[np.int64],
+    rows: int | NDArray[np.int64],
     rule: TimeRule | None = None,
     which_rows: str = "",
     keeps_codes: bool = False,
 ) -> RawBatch:
-    """Return ids, weights and times of a record batch.
-
-    `row` is the number of the first row, or those of all rows.
-    """
+    """Return ids, weights and times of a record batch; see `refuse_or_count` for `rows`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
-    if options.rows.second_may_be_empty:
+    may_be_empty = options.rows.second_may_be_empty
+    if may_be_empty:
         v = as_text(v)
-    w = None if columns.w is None else batch.column(columns.w)
-    needed = [(u, columns.u, "node id"), (v, columns.v, "node id")]
-    if columns.w is not None and not options.rows.second_may_be_empty:
-        needed.append((w, columns.w, "weight"))
-    bad, reason = _find_missing(needed, columns)
-    weights = None if w is None else take_weights(w, source, columns)
+    bad = [_find_missing(u, "node id", columns.name(columns.u))]
+    bad.append(_find_missing(v, "node id", columns.name(columns.v)))
     id_type = options.id_type or kind
-    a, u_reason, u_bad = take_ids(u, id_type, keeps_codes)
-    b, v_reason, v_bad = take_ids(v, id_type, keeps_codes)
-    wrong = join_masks(u_bad, v_bad)
-    if wrong is not None:
-        if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
-            reason = u_reason if u_bad is not None and u_bad[np.argmax(wrong)] else v_reason
-        bad = wrong if bad is None else bad | wrong
-    times = None
+    a, u_bad = take_ids(u, id_type, keeps_codes)
+    b, v_bad = take_ids(v, id_type, keeps_codes)
+    bad += [u_bad, v_bad]
+    w = t = None
+    if columns.w is not None:
+        w = take_weights(batch.column(columns.w), source, columns)
+        if not may_be_empty:
+            name = columns.name(columns.w)
+            bad.append(_find_missing(batch.column(columns.w), "weight", name))
     if rule is not None and columns.t is not None:
         array = batch.column(columns.t)
         values = take_times(array, source, columns)
         times = rule.take(source, values, lambda at: array[at].as_py())
-    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows)
+        t = times.t
+        bad.append(None if times.bad is None else BadRows(times.bad, times.why))
+    return drop_bad(source, options, rows, RawBatch(a, b, w, t=t), bad, which_rows)
 
 
-def _find_missing(
-    needed: list[tuple[Any, int, str]], columns: ColumnChoice
-) -> tuple[NDArray[np.bool_] | None, str]:
-    """Return the rows with a null in one of some columns, and what the first of them lacks."""
-    bad: NDArray[np.bool_] | None = None
-    reason, first = "", -1
-    for array, at, what in needed:
-        if array.null_count > 0:
-            here = array.is_null().to_numpy(zero_copy_only=False)
-            if bad is None or int(np.argmax(here)) < first:
-                first = int(np.argmax(here))
-                reason = f"the {what}, {columns.name(at)}, is missing"
-            bad = here if bad is None else bad | here
-    return bad, reason
+def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:
+    """Return the rows without a value."""
+    if array.null_count == 0:
+        return None
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    return BadRows(mask, lambda _: f"the {what}, {column}, is missing")
 
 
 def decode(array: Any) -> Any:
@@ -289,33 +278,31 @@ def as_text(array: Any) -> Any:
 
 def take_ids(
     array: Any, id_type: str | None, keeps_codes: bool = False
-) -> tuple[Ids | CodedIds, str, NDArray[np.bool_] | None]:
-    """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
+) -> tuple[Ids | CodedIds, BadRows | None]:
+    """Return ids, with any value for bad and missing ones, and which are bad."""
     import pyarrow as pa
 
     if keeps_codes and pa.types.is_dictionary(array.type) and (coded := take_codes(array)):
-        return coded, "", None
+        return coded, None
     array = decode(array)
     if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64), "", None
-    bad, why = None, ""
+        return np.zeros(len(array), np.int64), None
+    bad = None
     if pa.types.is_floating(array.type):
-        array, bad, why = _whole(array)
+        array, bad = _whole(array)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
     if not is_integer:
         array.validate(full=True)  # Parquet does not check UTF-8
-        return ids_from_arrow(array).ids, "", None
+        return ids_from_arrow(array).ids, None
     if id_type == "string":
-        return ids_from_arrow(array.cast(pa.large_string())).ids, why, bad
+        return ids_from_arrow(array.cast(pa.large_string())).ids, bad
     integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    if integers.dtype != np.uint64:
-        narrow = integers.dtype in (np.int32, np.int64)
-        return integers if narrow else integers.astype(np.int64), why, bad
-    large = integers > np.uint64(2**63 - 1)
-    why = "a node id does not fit int64"
-    return integers.astype(np.int64), why, large if large.any() else None
+    if integers.dtype == np.uint64 and (large := integers > np.uint64(2**63 - 1)).any():
+        bad = BadRows(large, lambda _: "a node id does not fit int64")
+    narrow = integers.dtype in (np.int32, np.int64)
+    return integers if narrow else integers.astype(np.int64), bad
 
 
 def take_codes(array: Any) -> CodedIds | None:
@@ -335,19 +322,21 @@ def take_codes(array: Any) -> CodedIds | None:
     return CodedIds(found, array.indices.to_numpy(zero_copy_only=False))
 
 
-def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
-    """Return floats as integers, with any value for bad ones; which are bad, and why."""
+def _whole(array: Any) -> tuple[Any, BadRows | None]:
+    """Return floats as integers, with any value for bad ones, and which are bad."""
     import pyarrow as pa
 
     floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
-    why = ""
-    if bad.any():
-        first = floats[np.argmax(bad)]
-        why = "a node id is missing"
-        if not np.isnan(first):
-            why = f"node ids must be whole numbers (at most 2**53 if they are floats), got {first}"
-    return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
+
+    def explain(at: int) -> str:
+        if np.isnan(floats[at]):
+            return "a node id is missing"
+        wanted = "node ids must be whole numbers (at most 2**53 if they are floats)"
+        return f"{wanted}, got {floats[at]}"
+
+    whole = pa.array(np.where(bad, 0, floats).astype(np.int64))
+    return whole, BadRows(bad, explain) if bad.any() else None
 
 
 def take_weights(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any]:

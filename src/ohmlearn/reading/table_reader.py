@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from ohmlearn.reading.file_names import find_folder_columns
 from ohmlearn.reading.read_options import TIMES, ReadOptions
 from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import BadRows, refuse_source
-from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
+from ohmlearn.reading.time_rule import TimeRule
 
 __all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "refuse_or_count"]
 
@@ -237,37 +237,29 @@ def refuse_or_count(
 def drop_bad(
     source: str,
     options: ReadOptions,
-    first_row: int | NDArray[np.int64],
-    u: Ids | CodedIds,
-    v: Ids | CodedIds,
-    w: NDArray[Any] | None,
-    bad: NDArray[np.bool_] | None = None,
-    reason: str = "",
-    times: CheckedTimes | None = None,
+    rows: int | NDArray[np.int64],
+    raw: RawBatch,
+    bad: Iterable[BadRows | None] = (),
     which_rows: str = "",
 ) -> RawBatch:
-    """Check weights. Rows with bad weights or times, and rows in `bad`, are refused or left out.
+    """Check weights, and refuse or leave out bad rows; the first of `bad` explains a row.
 
-    `reason` is what is wrong with the first of `bad`. The others are as for `refuse_or_count`.
+    The other parameters are those of `refuse_or_count`.
     """
+    w: Any = raw.w
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
-    t = None if times is None else times.t
-    weights_bad = None if w is None or are_weights(w).all() else ~are_weights(w)
-    masks = [bad, None if times is None else times.bad, weights_bad]
-    found = [mask for mask in masks if mask is not None]
+    found = [each for each in bad if each is not None]
+    if w is not None and not (good := are_weights(w)).all():
+        found.append(BadRows(~good, lambda at: f"weights must {ALLOWED_WEIGHTS}, got {w[at]}"))
     if not found:
-        return RawBatch(u, v, w, t=t)
+        return raw._replace(w=w)
 
     def explain(at: int) -> str:
-        if bad is not None and bad[at]:
-            return reason
-        if times is not None and times.bad is not None and times.bad[at]:
-            return times.why(at)
-        return f"weights must {ALLOWED_WEIGHTS}, got {None if w is None else w[at]}"
+        return next(each.why(at) for each in found if each.mask[at])
 
-    mask = np.logical_or.reduce(found)
-    counted = refuse_or_count(source, options, BadRows(mask, explain), first_row, which_rows)
+    mask = np.logical_or.reduce([each.mask for each in found])
+    counted = refuse_or_count(source, options, BadRows(mask, explain), rows, which_rows)
     keep = np.flatnonzero(~mask)
-    w, t = (None if column is None else column[keep] for column in (w, t))
-    return RawBatch(take(u, keep), take(v, keep), w, *counted, t)
+    kept_w, kept_t = (None if column is None else column[keep] for column in (w, raw.t))
+    return RawBatch(take(raw.u, keep), take(raw.v, keep), kept_w, *counted, kept_t)
