@@ -7,14 +7,11 @@ import threading
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from servers import serve_bucket, serve_files
 
 from ohmlearn import read_edges
-from ohmlearn.cli import main
 from ohmlearn.reading import SourceError, remote
 from ohmlearn.reading.label_table import read_labels
-from ohmlearn.report.write_table import write_table
 
 pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")
@@ -229,65 +226,6 @@ def test_wrong_credentials_are_one_line(bucket, monkeypatch):
     with pytest.raises(PermissionError, match=r"s3://edges/e\.csv: access is denied") as caught:
         read_edges("s3://edges/e.csv")
     assert "\n" not in str(caught.value)
-
-
-def run(*args):
-    return CliRunner().invoke(main, list(map(str, args)))
-
-
-@pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
-def test_results_are_written_to_s3(bucket, files, tmp_path):
-    (tmp_path / "e.csv").write_bytes(files["e.csv"])
-    (tmp_path / "y.csv").write_text("node,label\n1,a\n2,b\n3,a\n4,b\n")
-    label = ("label", tmp_path / "e.csv", "--labels", tmp_path / "y.csv", "--max-edges", 3000)
-    commands = {
-        "y.csv": label,
-        "y.parquet": label,
-        "y.arrow": label,
-        "h.jsonl": ("sparsify", tmp_path / "e.csv", "--max-edges", 3000),
-        "h.ohm": ("sparsify", tmp_path / "e.csv", "--max-edges", 3000),
-    }
-    for name, command in commands.items():
-        for place in (f"{tmp_path}/here-{name}", f"s3://edges/out/{name}"):
-            result = run(*command, "--seed", 1, "-o", place)
-            assert result.exit_code == 0, result.output
-        written = bucket.get_object(Bucket="edges", Key=f"out/{name}")["Body"].read()
-        assert written == (tmp_path / f"here-{name}").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("option", "address", "message"),
-    [
-        ("-o", "s3://nobody/y.csv", "there is no file s3://nobody/y.csv; check the name of bucket"),
-        ("-o", "s3://edges/days", "s3://edges/days: the name must end in one of .parquet"),
-        (
-            "-o",
-            "https://host/y.csv",
-            "https://host/y.csv: web servers can be read, but not written",
-        ),
-        ("-o", "s3://edges/e.csv", "-o s3://edges/e.csv would overwrite what is read"),
-        ("--state", "s3://edges/s.ohm", "--state s3://edges/s.ohm must be on this machine"),
-    ],
-)
-def test_outputs_are_checked_before_the_work(bucket, option, address, message):
-    result = run("label", "s3://edges/e.csv", "--labels", "s3://edges/y.csv", option, address)
-    assert result.exit_code == 2
-    assert message in result.stderr.splitlines()[-1]
-
-
-def test_an_output_that_cannot_be_copied_is_not_left_half(monkeypatch):
-    stored = pytest.importorskip("fsspec.implementations.memory")
-
-    def lose(file, content):
-        if file.tell() > 20:
-            raise OSError("the network is gone")
-        return io.BytesIO.write(file, content)
-
-    monkeypatch.setattr(remote, "BLOCK", 10)
-    monkeypatch.setattr(stored.MemoryFile, "write", lose, raising=False)
-    with pytest.raises(SourceError, match=r"memory://t\.csv: cannot be written, .*network is gone"):
-        write_table("memory://t.csv", {"node": np.arange(100)})
-    assert not stored.MemoryFileSystem().exists("/t.csv")
 
 
 def test_a_filesystem_can_be_given(files, tmp_path, expected):

@@ -230,7 +230,8 @@ class HttpFile(RemoteFile):
             part = PART.fullmatch(first.headers.get("Content-Range", ""))
             self.has_parts = first.status == 206 and part is not None
             length = part[3] if part else first.headers.get("Content-Length")
-            self.size = None if length is None else int(length)
+            is_whole = first.status == 200 or self.has_parts  # else its size is not known
+            self.size = int(length) if length is not None and is_whole else None
 
     def _ask(self, start: int, count: int | None = None) -> Any:
         headers = {"Accept-Encoding": "identity"}
@@ -332,10 +333,10 @@ def check_remote_output(name: str) -> None:
     try:
         fs = require_extra("pyarrow.fs", "files")
         filesystem, path = _resolve(name, None)
-        bucket = filesystem.get_file_info(path.partition("/")[0])
-        is_store = name.partition("://")[0].lower() in STORES
-        if is_store and bucket.type == fs.FileType.NotFound:
-            raise FileNotFoundError(bucket.path)
+        if name.partition("://")[0].lower() in STORES:
+            bucket = filesystem.get_file_info(path.partition("/")[0])
+            if bucket.type == fs.FileType.NotFound:
+                raise FileNotFoundError(bucket.path)
         if filesystem.get_file_info(path).type == fs.FileType.Directory:
             raise ValueError("is a folder; name a file in it")
     except Exception as error:
