@@ -31,7 +31,7 @@ VALUES = {  # of a column, and those that it is compared with
     "new": ([True, False, None], ["true", "FALSE"]),
     "none": ([None], ["3", "'x'", "'2026-01-15'", "true"]),
 }
-TYPES = [pa.int64(), pa.float64(), pa.string(), pa.timestamp("s"), pa.bool_(), pa.string()]
+TYPES = [pa.int64(), pa.float64(), pa.string(), pa.timestamp("s"), pa.bool_(), pa.large_string()]
 COMPARISONS = {"=": "eq", "==": "eq", "!=": "ne", "<>": "ne"}
 COMPARISONS |= {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 ROWS = [

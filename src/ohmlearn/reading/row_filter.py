@@ -241,11 +241,11 @@ def _compare(
 ) -> Any:
     """Compare an array, or a field, with values of its type; `wrap` makes operands of values."""
     limits = np.iinfo(type_of.to_pandas_dtype()) if pa.types.is_integer(type_of) else None
-    if operator == "in" and limits and isinstance(operand, pa.Array):
-        whole = [int(x) for x in values if limits.min <= x <= limits.max and not x % 1]
-        return _is_in(operand, pa.array(whole, type_of))
-    if operator == "in" and type_of == pa.large_string():
-        return _is_in(operand, pa.array(values, type_of))
+    if operator == "in" and isinstance(operand, pa.Array) and (limits or _is_text(type_of)):
+        if limits:
+            values = [int(x) for x in values if limits.min <= x <= limits.max and not x % 1]
+        found = pc.is_in(operand, value_set=pa.array(values, type_of))
+        return pc.if_else(operand.is_valid(), found, pa.scalar(None, pa.bool_()))
     if operator == "in":
         answers = [_compare("=", operand, type_of, [value], wrap) for value in values]
         return reduce(pc.or_kleene, answers)
@@ -269,18 +269,18 @@ def _as_scalar(value: Any, type_of: Any) -> Any:
     return pa.scalar(value, type_of)
 
 
-def _is_in(array: Any, values: Any) -> Any:
-    found = pc.is_in(array, value_set=values)
-    return pc.if_else(array.is_valid(), found, pa.scalar(None, pa.bool_()))
+def _is_text(type_of: Any) -> bool:
+    return bool(pa.types.is_string(type_of) or pa.types.is_large_string(type_of))
 
 
 def _is_plain(schema: Any, test: Condition) -> bool:
     """Whether Arrow can compare a column with the values without a conversion of the column."""
     name, *values = test.parts
-    if schema.names.count(name) != 1 or test.operator == "null":
-        return list(schema.names).count(name) == 1
-    type_of = schema.field(name).type
-    return _type_name(type_of) == _type_of_values(values) and len(values) <= MOST_PRUNED
+    names: list[str] = schema.names
+    if names.count(name) != 1 or test.operator == "null":
+        return names.count(name) == 1
+    is_same = _type_name(schema.field(name).type) == _type_of_values(values)
+    return is_same and len(values) <= MOST_PRUNED
 
 
 def _type_of_values(values: list[Any]) -> str:
@@ -304,7 +304,7 @@ def _type_name(type_of: Any) -> str | None:
         return "number"
     if types.is_date(type_of) or types.is_timestamp(type_of):
         return "date"
-    if types.is_string(type_of) or types.is_large_string(type_of):
+    if _is_text(type_of):
         return "text"
     return {"bool": "truth", "null": "null"}.get(str(type_of))
 
