@@ -4,16 +4,13 @@ import gzip
 import io
 import re
 import threading
-import time
 
 import numpy as np
 import pytest
-from refuses import refuses
 from servers import serve_bucket, serve_files
 
 from ohmlearn import read_edges
-from ohmlearn.errors import InputTypeError
-from ohmlearn.reading import SourceError, read_ahead, remote
+from ohmlearn.reading import SourceError, remote
 from ohmlearn.reading.label_table import read_labels
 
 pa = pytest.importorskip("pyarrow")
@@ -52,10 +49,9 @@ def files():
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Read in many blocks, and repeat attempts at once."""
-    monkeypatch.setattr(read_ahead, "FIRST", 10_000)
-    monkeypatch.setattr(read_ahead, "BLOCK", 50_000)
-    monkeypatch.setattr(read_ahead, "GAP", 100)
-    monkeypatch.setattr(read_ahead, "DELAYS", (0.0, 0.01, 0.02, 0.04))
+    monkeypatch.setattr(remote, "FIRST", 10_000)
+    monkeypatch.setattr(remote, "BLOCK", 50_000)
+    monkeypatch.setattr(remote, "DELAYS", (0.0, 0.01, 0.02, 0.04))
     yield
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("ohmlearn-read")]
@@ -85,14 +81,10 @@ def test_http_gives_the_same_edges(name, files, expected):
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.parquet", "e.arrow"])
 def test_lost_connections_are_continued(name, files, expected):
     with serve_files(files) as server:
-        server.drops = [0, 17, 1000, 4000, 9000] * 6
+        server.drops = [0, 17, 1000, 4000]  # the fifth attempt succeeds
         server.statuses = [503, 500]
         assert edges_of(f"{server.address}/{name}") == expected[1]
-        assert len(server.drops) < 30
-        assert server.statuses == []
-        # After a loss, only the rest of a block is asked for.
-        starts = [int(re.match(r"bytes=(\d+)", asked)[1]) for _, asked in server.requests]
-        assert len(set(starts)) > len(files[name]) // 50_000
+        assert (server.drops, server.statuses) == ([], [])
 
 
 def test_a_server_that_stays_away_is_reported(files):
@@ -132,22 +124,16 @@ def test_a_server_that_knows_no_ranges(files, expected):
             read_edges(f"{server.address}/e.parquet")
 
 
-def test_a_file_that_changes_is_refused(files):
-    with serve_files({"e.csv": b"u,v\n" + b"1,2\n" * 700_000}) as server:
-        stream = iter(read_edges(f"{server.address}/e.csv"))
-        next(stream)
-        server.files["e.csv"] = files["e.csv"]
-        with pytest.raises(SourceError, match="has changed while it was read"):
-            list(stream)
-
-
-def test_a_file_that_changes_but_keeps_its_size_is_refused():
-    size = 6_000_000  # more than is read ahead
-    with serve_files({"e.csv": b"u,v\n" + b"1,2\n" * size}) as server:
+@pytest.mark.parametrize("size", [700_000, 6_000_000])
+def test_a_file_that_changes_is_refused(size):
+    content = b"u,v\n" + b"1,2\n" * 6_000_000  # more than is read ahead
+    with serve_files({"e.csv": content}) as server:
         server.changed = "Mon, 05 Jan 2026 10:00:00 GMT"
         stream = iter(read_edges(f"{server.address}/e.csv"))
         next(stream)
-        server.changed = "Mon, 05 Jan 2026 10:00:01 GMT"
+        server.files["e.csv"] = content[: 4 + 4 * size]
+        if size == 6_000_000:  # as before
+            server.changed = "Mon, 05 Jan 2026 10:00:01 GMT"
         with pytest.raises(SourceError, match="has changed while it was read"):
             list(stream)
 
@@ -169,25 +155,6 @@ def test_an_empty_file_and_a_reading_that_stops_early(files):
         stream = iter(read_edges(f"{server.address}/e.csv"))
         next(stream)
         stream.close()  # ends the threads, which the fixture checks
-
-
-def test_the_next_file_is_opened_while_one_is_read(files, expected):
-    contents = {f"{i}-{name}": content for i in range(3) for name, content in files.items()}
-    with serve_files(contents) as server:
-        for name in files:
-            addresses = [f"{server.address}/{i}-{name}" for i in range(3)]
-            assert edges_of(addresses) == [3 * column for column in expected[1]]
-            server.requests.clear()
-            stream = iter(read_edges(addresses))
-            n_before = len(server.requests)
-            next(stream)
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and not any(
-                asked.startswith("1-") for asked, _ in server.requests[n_before:]
-            ):
-                time.sleep(0.01)
-            assert any(asked.startswith("1-") for asked, _ in server.requests[n_before:])
-            stream.close()  # closes the file that was not read, too
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +232,9 @@ def test_a_filesystem_can_be_given(files, tmp_path, expected):
     assert edges_of("sub/*.parquet", filesystem=local, where="n >= 35000") == expected[0]
     with pytest.raises(FileNotFoundError, match=r"there is no file sub/f\.csv"):
         read_edges("sub/f.csv", filesystem=local)
-    with refuses(InputTypeError, parameter="filesystem"):
+    with pytest.raises(
+        TypeError, match="filesystem must be a file system of pyarrow or fsspec, got int"
+    ):
         read_edges("sub/f.csv", filesystem=3)
 
 

@@ -91,6 +91,9 @@ def sparsify(output: str, **options: Any) -> None:
     sparsifier itself, which can take in more edges: with label --state, or in Python with
     StreamingSparsifier.load.
     """
+    from ohmlearn._arrays_file import pack_arrays
+    from ohmlearn.reading.remote import is_remote, write_remote
+    from ohmlearn.reading.source_errors import show_name
     from ohmlearn.report.write_table import check_table_path
     from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -116,8 +119,12 @@ def sparsify(output: str, **options: Any) -> None:
     with phase("choosing the edges to keep"):
         u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
     if is_state:
-        with phase(f"writing {output}"):
-            sparsifier.save(output)
+        with phase(f"writing {show_name(output)}"):
+            if is_remote(output):
+                with write_remote(output) as file:
+                    file.write(pack_arrays(sparsifier.get_state()))
+            else:
+                sparsifier.save(output)
     else:
         ids = stream.nodes.ids()
         write_output(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])

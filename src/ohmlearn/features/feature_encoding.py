@@ -16,7 +16,7 @@ from scipy import sparse
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import LARGEST
 from ohmlearn.features.feature_doubts import find_odd_value, is_number
-from ohmlearn.reading.row_filter import decode
+from ohmlearn.reading.arrow_reader import decode
 from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
 __all__ = ["LABEL_NAMES", "Encoded", "encode_columns"]

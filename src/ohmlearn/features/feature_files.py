@@ -14,7 +14,7 @@ from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_headings import is_id
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
-from ohmlearn.reading.remote import is_remote, open_remote
+from ohmlearn.reading.remote import is_remote, open_remote_parts
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 from ohmlearn.reading.text_table import read_text_table
 
@@ -139,7 +139,7 @@ def _open(path: str) -> Iterator[Any]:
     import pyarrow as pa
 
     if is_remote(path):
-        with open_remote(path) as remote, pa.PythonFile(remote, mode="r") as file:
+        with open_remote_parts(path) as file:
             yield file
     else:
         with pa.OSFile(path) as file:

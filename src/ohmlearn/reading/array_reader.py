@@ -21,14 +21,13 @@ from ohmlearn.nodes.node_ids import (
     IdColumn,
     Strings,
     as_ids,
-    join_masks,
     read_ids,
 )
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
-from ohmlearn.reading.source_errors import reading, refuse_source
+from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
 
 __all__ = ["ArraySource", "BatchSource", "columns_of", "look_at_types"]
@@ -40,6 +39,7 @@ BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
+NO_ID = "a node id is missing, or not a whole number"
 TWO_KINDS = f"use {Setting('bipartite', True)}"
 ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
@@ -300,13 +300,16 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
             weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            times = None
+            bad = [
+                None if mask is None else BadRows(mask, lambda _: NO_ID)
+                for mask in (u_missing, v_missing)
+            ]
+            raw = RawBatch(a, b, weights)
             if source.times is not None:
                 times = source.times.take(source.name, t[part])
-            missing = join_masks(u_missing, v_missing)
-            why = "a node id is missing, or not a whole number"
-            how = (source.name, source.options, number)
-            batch = drop_bad(*how, a, b, weights, missing, why, times)
+                raw = raw._replace(t=times.t)
+                bad.append(None if times.bad is None else BadRows(times.bad, times.why))
+            batch = drop_bad(source.name, source.options, number, raw, bad)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
-from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow, join_masks
+from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.event_ids import hash_array
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote, open_remote
-from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
-from ohmlearn.reading.source_errors import SKIP, reading, refuse_source
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
+from ohmlearn.reading.remote import open_remote_parts
+from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
+from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "take_record_batch"]
+__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "decode"]
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
@@ -36,7 +35,7 @@ class ArrowSource(Source):
     format = "Arrow"
     has_rows = True
     which_rows = ""  # what the numbers of rows count, if not all rows of the source
-    _rows: RowFilter | None = None
+    _rows: Any = None  # a `RowFilter`
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
@@ -65,22 +64,18 @@ class ArrowSource(Source):
         """Return the edges of a record batch that count."""
         row += self.first_row
         rows: int | NDArray[np.int64] = row
-        n_bad, first_bad = 0, None
+        counted: tuple[int, str | None] = 0, None
         if self._rows is not None:
-            kept = self._rows.keep_batch(batch)
-            if kept.bad is not None:
-                at = int(np.argmax(kept.bad))
-                n_bad, why = int(np.count_nonzero(kept.bad)), kept.why(at)
-                place = f"row {row + at}{self.which_rows}"
-                if not self.options.skip_bad:
-                    refuse_source(self.name, f"{why}; {SKIP}", place)
-                first_bad = f"{self.name}, {place}: {why}"
-            if not kept.rows.all():
-                columns, batch = _filter(columns, batch, kept.rows)
-                rows = row + np.flatnonzero(kept.rows)
+            names = batch.schema.names
+            found = {x: as_plain(batch.column(names.index(x))) for x in self._rows.columns}
+            kept, bad = self._rows.keep(found, batch.num_rows)
+            if bad is not None:
+                counted = refuse_or_count(self.name, self.options, bad, row, self.which_rows)
+            if not kept.all():
+                columns, batch = _filter(columns, batch, kept)
+                rows = row + np.flatnonzero(kept)
         how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
-        raw = take_record_batch(batch, columns, self.name, self.options, *how)
-        return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
+        return take_record_batch(batch, columns, self.name, self.options, *how).with_bad(*counted)
 
     def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
@@ -105,10 +100,6 @@ class ArrowSource(Source):
         event = None if chosen.event is None else wanted.index(names[chosen.event])
         return chosen._replace(u=0, v=1, w=weight, t=time, event=event, names=wanted), wanted
 
-    def _excludes_all(self) -> bool:
-        """Whether the names of the folders leave out all rows."""
-        return self._rows is not None and self._rows.excludes_all()
-
 
 class ArrowFile(ArrowSource):
     """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
@@ -125,20 +116,19 @@ class ArrowFile(ArrowSource):
     def _open(self) -> Iterator[Any]:
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
-            if self.options.filesystem is not None or is_remote(self.name):
-                opened = self.take_ahead() or open_remote(self.name, self.options.filesystem)
-                remote = stack.enter_context(opened)
-                file = stack.enter_context(pa.PythonFile(remote, mode="r"))
+            if self.is_remote:
+                opened = open_remote_parts(self.name, self.options.filesystem)
+                file = stack.enter_context(opened)
             else:
                 file = stack.enter_context(pa.memory_map(self.name))
-            is_file = file.size() >= 6 and file.read(6) == b"ARROW1"
+            is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
     def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
-            if self._excludes_all():
+            if self._rows is not None and self._rows.excludes_all():
                 return
             row = 0
             count = getattr(reader, "num_record_batches", None)  # a stream does not say it
@@ -223,58 +213,68 @@ def take_record_batch(
     source: str,
     options: ReadOptions,
     kind: str | None,
-    row: int | NDArray[np.int64],
+    rows: int | NDArray[np.int64],
     rule: TimeRule | None = None,
     which_rows: str = "",
     keeps_codes: bool = False,
 ) -> RawBatch:
-    """Return ids, weights and times of a record batch.
-
-    `row` is the number of the first row, or those of all rows.
-    """
+    """Return ids, weights and times of a record batch; see `refuse_or_count` for `rows`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
-    if options.rows.second_may_be_empty:
+    may_be_empty = options.rows.second_may_be_empty
+    if may_be_empty:
         v = as_text(v)
-    w = None if columns.w is None else batch.column(columns.w)
-    needed = [(u, columns.u, "node id"), (v, columns.v, "node id")]
-    if columns.w is not None and not options.rows.second_may_be_empty:
-        needed.append((w, columns.w, "weight"))
-    event = None
-    if columns.event is not None:
-        needed.append((batch.column(columns.event), columns.event, "event id"))
-        event = hash_array(batch.column(columns.event), source, columns.name(columns.event))
-    bad, reason = _find_missing(needed, columns)
-    weights = None if w is None else take_weights(w, source, columns)
+    bad = [_find_missing(u, "node id", columns.name(columns.u))]
+    bad.append(_find_missing(v, "node id", columns.name(columns.v)))
     id_type = options.id_type or kind
-    a, u_reason, u_bad = take_ids(u, id_type, keeps_codes)
-    b, v_reason, v_bad = take_ids(v, id_type, keeps_codes)
-    wrong = join_masks(u_bad, v_bad)
-    if wrong is not None:
-        if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
-            reason = u_reason if u_bad is not None and u_bad[np.argmax(wrong)] else v_reason
-        bad = wrong if bad is None else bad | wrong
-    times = None
+    a, u_bad = take_ids(u, id_type, keeps_codes)
+    b, v_bad = take_ids(v, id_type, keeps_codes)
+    bad += [u_bad, v_bad]
+    w = t = None
+    if columns.w is not None:
+        w = take_weights(batch.column(columns.w), source, columns)
+        if not may_be_empty:
+            name = columns.name(columns.w)
+            bad.append(_find_missing(batch.column(columns.w), "weight", name))
     if rule is not None and columns.t is not None:
         array = batch.column(columns.t)
         values = take_times(array, source, columns)
         times = rule.take(source, values, lambda at: array[at].as_py())
-    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows, event)
+        t = times.t
+        bad.append(None if times.bad is None else BadRows(times.bad, times.why))
+    event = None
+    if columns.event is not None:
+        name = columns.name(columns.event)
+        bad.append(_find_missing(batch.column(columns.event), "event id", name))
+        event = hash_array(batch.column(columns.event), source, name)
+    return drop_bad(source, options, rows, RawBatch(a, b, w, t=t, event=event), bad, which_rows)
 
 
-def _find_missing(
-    needed: list[tuple[Any, int, str]], columns: ColumnChoice
-) -> tuple[NDArray[np.bool_] | None, str]:
-    """Return the rows with a null in one of some columns, and what the first of them lacks."""
-    bad: NDArray[np.bool_] | None = None
-    reason, first = "", -1
-    for array, at, what in needed:
-        if array.null_count > 0:
-            here = array.is_null().to_numpy(zero_copy_only=False)
-            if bad is None or int(np.argmax(here)) < first:
-                first = int(np.argmax(here))
-                reason = f"the {what}, {columns.name(at)}, is missing"
-            bad = here if bad is None else bad | here
-    return bad, reason
+def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:
+    """Return the rows without a value."""
+    if array.null_count == 0:
+        return None
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    return BadRows(mask, lambda _: f"the {what}, {column}, is missing")
+
+
+def decode(array: Any) -> Any:
+    """Return a column without its dictionary; Arrow cannot take from views of strings."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        return array
+    if str(array.type.value_type) == "string_view":
+        values = array.dictionary.cast(pa.large_string())
+        array = pa.DictionaryArray.from_arrays(array.indices, values)
+    return array.dictionary_decode()
+
+
+def as_plain(array: Any) -> Any:
+    """Return a column without a dictionary and without views."""
+    import pyarrow as pa
+
+    array = decode(array)
+    return array.cast(pa.large_string()) if str(array.type) == "string_view" else array
 
 
 def as_text(array: Any) -> Any:
@@ -287,33 +287,31 @@ def as_text(array: Any) -> Any:
 
 def take_ids(
     array: Any, id_type: str | None, keeps_codes: bool = False
-) -> tuple[Ids | CodedIds, str, NDArray[np.bool_] | None]:
-    """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
+) -> tuple[Ids | CodedIds, BadRows | None]:
+    """Return ids, with any value for bad and missing ones, and which are bad."""
     import pyarrow as pa
 
     if keeps_codes and pa.types.is_dictionary(array.type) and (coded := take_codes(array)):
-        return coded, "", None
+        return coded, None
     array = decode(array)
     if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64), "", None
-    bad, why = None, ""
+        return np.zeros(len(array), np.int64), None
+    bad = None
     if pa.types.is_floating(array.type):
-        array, bad, why = _whole(array)
+        array, bad = _whole(array)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
     if not is_integer:
         array.validate(full=True)  # Parquet does not check UTF-8
-        return ids_from_arrow(array).ids, "", None
+        return ids_from_arrow(array).ids, None
     if id_type == "string":
-        return ids_from_arrow(array.cast(pa.large_string())).ids, why, bad
+        return ids_from_arrow(array.cast(pa.large_string())).ids, bad
     integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    if integers.dtype != np.uint64:
-        narrow = integers.dtype in (np.int32, np.int64)
-        return integers if narrow else integers.astype(np.int64), why, bad
-    large = integers > np.uint64(2**63 - 1)
-    why = "a node id does not fit int64"
-    return integers.astype(np.int64), why, large if large.any() else None
+    if integers.dtype == np.uint64 and (large := integers > np.uint64(2**63 - 1)).any():
+        bad = BadRows(large, lambda _: "a node id does not fit int64")
+    narrow = integers.dtype in (np.int32, np.int64)
+    return integers if narrow else integers.astype(np.int64), bad
 
 
 def take_codes(array: Any) -> CodedIds | None:
@@ -333,19 +331,21 @@ def take_codes(array: Any) -> CodedIds | None:
     return CodedIds(found, array.indices.to_numpy(zero_copy_only=False))
 
 
-def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
-    """Return floats as integers, with any value for bad ones; which are bad, and why."""
+def _whole(array: Any) -> tuple[Any, BadRows | None]:
+    """Return floats as integers, with any value for bad ones, and which are bad."""
     import pyarrow as pa
 
     floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
-    why = ""
-    if bad.any():
-        first = floats[np.argmax(bad)]
-        why = "a node id is missing"
-        if not np.isnan(first):
-            why = f"node ids must be whole numbers (at most 2**53 if they are floats), got {first}"
-    return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
+
+    def explain(at: int) -> str:
+        if np.isnan(floats[at]):
+            return "a node id is missing"
+        wanted = "node ids must be whole numbers (at most 2**53 if they are floats)"
+        return f"{wanted}, got {floats[at]}"
+
+    whole = pa.array(np.where(bad, 0, floats).astype(np.int64))
+    return whole, BadRows(bad, explain) if bad.any() else None
 
 
 def take_weights(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any]:

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
@@ -37,17 +36,11 @@ class ByteSource:
         The decompressed content.
     """
 
-    def __init__(
-        self,
-        name: str,
-        pipe: BinaryIO | None = None,
-        filesystem: Any = None,
-        opened: ReadAhead | None = None,
-    ) -> None:
+    def __init__(self, name: str, pipe: BinaryIO | None = None, filesystem: Any = None) -> None:
         self.name = name
         self._stack = ExitStack()
         if pipe is None and (filesystem is not None or is_remote(name)):
-            remote = self._stack.enter_context(opened or open_remote(name, filesystem))
+            remote = self._stack.enter_context(open_remote(name, filesystem))
             self._size: int | None = remote.size
             raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))
         elif pipe is None:

@@ -17,13 +17,11 @@ from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.chosen_records import ChosenRecords
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.column_headings import find_ends, is_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
-from ohmlearn.reading.row_filter import RowFilter
-from ohmlearn.reading.source_errors import refuse_source, shorten
-from ohmlearn.reading.table_reader import RawBatch, Source
+from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
+from ohmlearn.reading.table_reader import RawBatch, Source, refuse_or_count
 from ohmlearn.reading.text_sample import TextSample, find_delimiter
 from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts
 
@@ -41,7 +39,7 @@ class TextPlan(NamedTuple):
     layout: _core.TextLayout
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
-    rows: RowFilter | None = None  # which rows count
+    rows: Any = None  # a `RowFilter`: which rows count
 
 
 class TextStart(NamedTuple):
@@ -113,7 +111,6 @@ class TextSource(Source):
     """
 
     has_rows = True
-    is_read_in_order = True
     reads_files = True
 
     def __init__(
@@ -145,7 +142,7 @@ class TextSource(Source):
             if is_same and self._process == os.getpid():
                 return begun
             begun[0].close()
-        source = ByteSource(self.name, self._pipe, self.options.filesystem, self.take_ahead())
+        source = ByteSource(self.name, self._pipe, self.options.filesystem)
         blocks = line_blocks(source)
         try:
             return source, blocks, self._plan(blocks, kind)
@@ -173,15 +170,23 @@ class TextSource(Source):
         self, plan: TextPlan, source: ByteSource, blocks: Iterator[bytes]
     ) -> Iterator[RawBatch]:
         how = (plan.columns, plan.layout, plan.line)
-        chosen = None
+        bad: list[tuple[int, str]] = []  # rows that cannot be compared
+
+        def note(rows: BadRows, lines: NDArray[np.int64]) -> None:
+            bad.append(refuse_or_count(self.name, self.options, rows, plan.line + lines))
+
         if plan.rows is not None:
+            from ohmlearn.reading.row_filter import choose_records
+
             if plan.rows.excludes_all():
                 return
-            chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
+            blocks = choose_records(plan.rows, plan.layout, blocks, note)
         more = (self.own_times, self.options.rows)
         for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
-            yield self.complete(batch if chosen is None else chosen.add_faults(batch))
+            while bad:
+                batch = batch.with_bad(*bad.pop(0))
+            yield self.complete(batch)
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> TextPlan:
         options = self.options
@@ -218,9 +223,7 @@ class TextSource(Source):
             layout.n_fields = len(fields)
         if layout.attributes:
             columns = columns._replace(guessed=f"{columns.guessed}, weights in dicts".strip(", "))
-        rows = self.make_filter(names)
-        if rows is not None:
-            rows.set_positions(len(fields))
+        rows = self.make_filter(names, is_text=True, n_columns=len(fields))
         return TextPlan(columns, layout, block, line, rows)
 
     def _choose_ids(

@@ -26,7 +26,7 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
-from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all, read_in_turn
+from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all
 
 __all__ = ["EdgeStream"]
 
@@ -209,7 +209,8 @@ class EdgeStream(Edges, Shown):
         Parameters
         ----------
         n_jobs : int
-            Number of threads, at least 1. With 1, the caller reads each batch when it asks for it.
+            Number of threads, at least 1. With 1, the caller reads each batch when it asks for it,
+            unless files are on other machines, which at least 2 threads read.
 
         Examples
         --------
@@ -231,6 +232,8 @@ class EdgeStream(Edges, Shown):
             recent = self.recent or recall(np.empty(0, np.uint64))
         self.first_bad, self.fraction = None, 0.0
         unknown = self._sources[0].columns is None
+        if any(source.is_remote for source in self._sources):
+            n_jobs = max(n_jobs, 2)  # so that the next files are opened while one is read
         with (
             closing(self._open_pieces(chosen, n_jobs)) as pieces,
             closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
@@ -279,8 +282,8 @@ class EdgeStream(Edges, Shown):
 
     def _open_pieces(self, chosen: list[int], n_jobs: int) -> Generator[Piece]:
         """Yield the pieces of all sources that are read."""
-        for number, source in read_in_turn([self._sources[at] for at in chosen]):
-            at = chosen[number]
+        for at in chosen:
+            source = self._sources[at]
             find = partial(self._look_up, kinds=self._kinds.check(source))
             for batches in source.pieces(self.nodes.kind, n_jobs):
                 yield Piece(at, source, batches, find)

@@ -18,13 +18,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
+from ohmlearn.checks.parameters import require_extra
 from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, ids_from_arrow, is_whole
 from ohmlearn.reading.arrow_reader import take_ids
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.event_ids import hash_array, hash_values
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 from ohmlearn.reading.time_rule import CheckedTimes, are_date_texts
@@ -47,10 +47,9 @@ class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
 
     has_rows = True
-    is_read_in_order = True
     reads_files = True
     longest_line = LONGEST_LINE  # bytes; as objects of Python they may take fifty times as much
-    _rows: RowFilter | None = None
+    _rows: Any = None  # a `RowFilter`
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
         super().__init__(name, options, rereadable=pipe is None)
@@ -65,8 +64,7 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        opened = self.take_ahead()
-        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
+        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
             blocks = json_blocks(source, self.longest_line)
             columns, first = self._choose(blocks)
             if self._rows is not None and self._rows.excludes_all():
@@ -112,7 +110,7 @@ class JsonLinesSource(Source):
         rows = [row.values for row in lines if row.values is not None]
         own = self.own_options(names)
         # An object may leave out what is missing.
-        self._rows = self.make_filter(list(dict.fromkeys(chain(*rows))))
+        self._rows = self.make_filter(list(dict.fromkeys(chain(*rows))), is_text=True)
         return choose_columns(self.name, own, names, len(names), _look(names, rows))
 
     def _parse_lines(self, block: bytes, number: int = 1) -> Iterator[JsonRow]:
@@ -208,7 +206,7 @@ class JsonLinesSource(Source):
         rows = list(self._parse_lines(block, number))
         kind = kind or _guess_ids(rows, columns)
         if self._rows is not None:
-            rows = self._choose_rows(self._rows, rows)
+            rows = self._choose_rows(rows)
         ends: tuple[list[Any], list[Any]] = ([], [])
         weights: list[float] = []
         times: list[float] = []
@@ -249,15 +247,18 @@ class JsonLinesSource(Source):
             event=None if event_name is None else hash_values(events),
         )
 
-    @staticmethod
-    def _choose_rows(condition: RowFilter, rows: list[JsonRow]) -> list[JsonRow]:
+    def _choose_rows(self, rows: list[JsonRow]) -> list[JsonRow]:
         """Return the rows that count, and those that are bad."""
-        kept = condition.keep_objects([row.values or {} for row in rows])
+        objects = [row.values or {} for row in rows]
+        columns = {
+            name: _as_texts([row.get(name) for row in objects]) for name in self._rows.columns
+        }
+        kept, bad = self._rows.keep(columns, len(rows))
         chosen = []
         for position, row in enumerate(rows):
-            if kept.bad is not None and kept.bad[position]:
-                chosen.append(JsonRow(row.number, None, kept.why(position)))
-            elif row.values is None or kept.rows[position]:
+            if bad is not None and bad.mask[position]:
+                chosen.append(JsonRow(row.number, None, bad.why(position)))
+            elif row.values is None or kept[position]:
                 chosen.append(row)
         return chosen
 
@@ -388,6 +389,13 @@ def _as_text(value: Any) -> Any:
     if value is None or isinstance(value, str | list | dict):
         return "" if value is None else value
     return json.dumps(value)
+
+
+def _as_texts(values: list[Any]) -> Any:
+    """Return values as texts of Arrow, for a condition."""
+    pa = require_extra("pyarrow", "files")
+    texts = (x if x is None or isinstance(x, str) else json.dumps(x) for x in values)
+    return pa.array(texts, pa.large_string())
 
 
 def _weight_fault(value: Any) -> str:

@@ -155,10 +155,8 @@ class _Queue:
     def _open_more(self) -> None:
         """Open pieces and submit their tasks, as many as may be read at the same time."""
         while self._error is None and len(self._open) < self._n_jobs + AHEAD:
-            if self._open:
-                last, future = self._open[-1]
-                if future is None or last.source.is_remote:  # which has threads already
-                    return
+            if self._open and self._open[-1][1] is None:
+                return
             try:
                 piece = next(self._pieces, None)
             except Exception as error:

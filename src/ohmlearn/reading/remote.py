@@ -1,54 +1,77 @@
 """Files on other machines: s3://, gs://, abfs://, https:// and what pyarrow and fsspec know.
 
 A name is resolved to a file system of pyarrow and a path in it; http and https are read by
-`HttpFile`. Libraries are imported when a remote file is read, not before.
+`HttpFile`. Text is read in blocks, of which the next ones are fetched meanwhile. Each block is
+asked for by its position, so that a request that fails can be repeated. Libraries are imported when
+a remote file is used, not before.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Callable, Iterable
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
+from http.client import HTTPException
 from importlib.util import find_spec
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.errors import InputTypeError, Param
-from ohmlearn.reading.http_file import HttpFile
-from ohmlearn.reading.http_file import is_final as is_final_http
-from ohmlearn.reading.read_ahead import ReadAhead
-from ohmlearn.reading.source_errors import SourceError, show_name
+from ohmlearn.errors import InputTypeError, Param, Place, SourceError
+from ohmlearn.reading.source_errors import show_name
 
 __all__ = [
+    "check_remote_output",
     "describe_remote",
+    "explain_remote",
+    "fetch_ahead",
     "find_remote_size",
     "is_remote",
     "list_remote",
-    "open_ahead",
     "open_remote",
+    "open_remote_parts",
     "read_remote_start",
+    "write_remote",
 ]
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?=://)")
 MAGIC = re.compile(r"[*?\[]")
-ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+PART = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+STORES = ("s3", "gs", "gcs", "abfs", "abfss")  # whose first folder is a bucket
+ARROW_SCHEMES = (*STORES, "hdfs", "viewfs", "file")
 SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")  # how their variables of the environment start
-Choose = Callable[[Iterable[str], str, str | None], list[str]]
-# What file systems say, and what that means.
-DENIED = re.compile(
-    r"access.?denied|\b40[13]\b|forbidden|unauthori[sz]ed|InvalidAccessKeyId|SignatureDoesNotMatch"
-    r"|PERMISSION_DENIED|AuthenticationFailed|authenticat|\bcredentials\b",
-    re.IGNORECASE,
-)
-AWAY = re.compile(r"\bUNAVAILABLE\b|resolve host|NETWORK_CONNECTION", re.IGNORECASE)
+FIRST = 1 << 20  # bytes of the first request: often nothing else is needed
+BLOCK = 8 << 20  # bytes of the others
+AHEAD = 3  # blocks that are fetched before they are needed
+DELAYS = (0.2, 0.6, 1.8, 5.4)  # seconds before each attempt after the first
+TIMEOUT = 60.0  # seconds without an answer of a web server
 MOST_SAID = 300  # characters
-ABSENT = re.compile(
-    r"no.?such.?(bucket|key|file)|\b404\b|not.?found|ContainerNotFound|does not exist",
-    re.IGNORECASE,
+Choose = Callable[[Iterable[str], str, str | None], list[str]]
+T = TypeVar("T")
+# pyarrow raises OSError for all that a store refuses, without a code. These are the names of errors
+# of S3, Google and Azure in its messages.
+DENIED = (
+    "ACCESS_DENIED",
+    "AccessDenied",
+    "INVALID_ACCESS_KEY_ID",
+    "INVALID_CLIENT_TOKEN_ID",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "HTTP status 403",
+    "HTTP status 401",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "AuthenticationFailed",
+    "AuthorizationFailure",
 )
 
 
@@ -63,15 +86,119 @@ def is_remote(name: str) -> bool:
     return SCHEME.match(name) is not None
 
 
-class ArrowBytes:
+def retry(fetch: Callable[[], T]) -> T:
+    """Return what `fetch` returns; an attempt that fails is repeated after a while."""
+    for delay in DELAYS:
+        try:
+            return fetch()
+        except (OSError, HTTPException) as error:
+            if _is_final(error):
+                raise
+            time.sleep(delay)
+    return fetch()
+
+
+def fetch_ahead(tasks: Iterable[Callable[[], T]], n_ahead: int = AHEAD) -> Generator[T]:
+    """Yield what tasks return, in order; threads do the next ones meanwhile."""
+    pool = ThreadPoolExecutor(n_ahead, thread_name_prefix="ohmlearn-read")
+    ahead: deque[Future[T]] = deque()
+    try:
+        for task in tasks:
+            ahead.append(pool.submit(task))
+            if len(ahead) > n_ahead:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class RemoteFile(io.RawIOBase, ABC):
+    """A remote file. Until the first `seek`, it is read in blocks that threads fetch ahead of use.
+
+    Attributes
+    ----------
+    size : int or None
+        Number of bytes; None if it is known only at the end.
+    has_parts : bool
+        Whether parts can be read in any order.
+    changed : str, int or None
+        When the file was changed.
+    """
+
+    size: int | None
+    changed: Any
+    has_parts = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name, self._position = name, 0
+        self._rest = memoryview(b"")
+        self._blocks: Generator[bytes] | None = self._read_whole()
+
+    @abstractmethod
+    def _fetch(self, start: int, count: int) -> bytes:
+        """Return so many bytes; several threads may ask at a time."""
+
+    def read_at(self, start: int, count: int) -> bytes:
+        """Return so many bytes, or less at the end of the file, after up to five attempts."""
+        count = count if self.size is None else min(count, self.size - start)
+        try:
+            return retry(partial(self._fetch, start, count)) if count > 0 else b""
+        except Exception as error:
+            raise explain_remote(self._name, error) from error
+
+    def _read_whole(self) -> Generator[bytes]:
+        """Yield all blocks. The first one is small, because often nothing else is needed."""
+        yield self.read_at(0, FIRST)
+        starts = range(FIRST, self.size or 0, BLOCK)
+        yield from fetch_ahead(partial(self.read_at, start, BLOCK) for start in starts)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether parts can be read in any order."""
+        return self.has_parts
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to another byte; nothing is fetched."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size or 0}
+        self._position = max(0, base[whence] + offset)
+        self._blocks, self._rest = None, memoryview(b"")
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Read at least one byte, unless the file has ended."""
+        if self._blocks is None:
+            self._rest = memoryview(self.read_at(self._position, len(buffer)))
+        elif not self._rest:
+            self._rest = memoryview(next(self._blocks, b""))
+        part = self._rest[: len(buffer)]
+        buffer[: len(part)] = part
+        self._rest, self._position = self._rest[len(part) :], self._position + len(part)
+        return len(part)
+
+    def close(self) -> None:
+        """Stop the threads and close the file."""
+        if self._blocks is not None:
+            self._blocks.close()
+        super().close()
+
+
+class StoreFile(RemoteFile):
     """A file of a file system of pyarrow."""
 
-    n_parallel = 4
-
-    def __init__(self, filesystem: Any, path: str) -> None:
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        super().__init__(name)
         self._filesystem, self._path = filesystem, path
-        self._file: Any = filesystem.open_input_file(path)
-        self.size: int | None = self._file.size()
+        self.file: Any = filesystem.open_input_file(path)
+        self.size = self.file.size()
 
     @property
     def changed(self) -> int | None:
@@ -79,89 +206,166 @@ class ArrowBytes:
         found: int | None = self._filesystem.get_file_info(self._path).mtime_ns
         return found
 
-    def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes; several threads may ask at a time."""
-        file = self._file
-        if file is None:
-            file = self._file = self._filesystem.open_input_file(self._path)
-        content: bytes = file.read_at(count, start)
+    def _fetch(self, start: int, count: int) -> bytes:
+        content: bytes
+        if hasattr(getattr(self._filesystem, "handler", None), "fs"):  # pyarrow would ask in turn
+            content = self._filesystem.handler.fs.cat_file(self._path, start, start + count)
+        else:
+            content = self.file.read_at(count, start)
         return content
-
-    def reopen(self) -> None:
-        """Forget the open file, because it has failed; other threads may still use it."""
-        self._file = None
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Stop the threads and close the file."""
+        super().close()
+        self.file.close()
 
 
-class FsspecBytes(ArrowBytes):
-    """A file of a file system of fsspec, which is asked for ranges of bytes."""
+class HttpFile(RemoteFile):
+    """A file at an address of http or https. Not every server sends parts of a file."""
 
-    def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes; several threads may ask at a time."""
-        fs = self._filesystem.handler.fs
-        content: bytes = fs.cat_file(self._path, start=start, end=start + count)
-        return content
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        with retry(partial(self._ask, 0, 1)) as first:
+            self.changed = first.headers.get("Last-Modified")
+            part = PART.fullmatch(first.headers.get("Content-Range", ""))
+            self.has_parts = first.status == 206 and part is not None
+            length = part[3] if part else first.headers.get("Content-Length")
+            is_whole = first.status == 200 or self.has_parts  # else its size is not known
+            self.size = int(length) if length is not None and is_whole else None
+
+    def _ask(self, start: int, count: int | None = None) -> Any:
+        headers = {"Accept-Encoding": "identity"}
+        if count is not None:
+            headers["Range"] = f"bytes={start}-{start + count - 1}"
+        try:
+            return urlopen(Request(self._name, headers=headers), timeout=TIMEOUT)
+        except HTTPError as error:
+            error.close()
+            if error.code != 416:  # an empty file has no first byte
+                raise
+            return urlopen(Request(self._name), timeout=TIMEOUT)
+
+    def _fetch(self, start: int, count: int) -> bytes:
+        with self._ask(start, count) as response:
+            part = PART.fullmatch(response.headers.get("Content-Range", ""))
+            is_same = response.headers.get("Last-Modified") == self.changed
+            if self.has_parts and not (is_same and part and int(part[3]) == self.size):
+                raise ValueError("has changed while it was read")
+            content: bytes = response.read(None if self.has_parts else count)
+            return content
+
+    def _read_whole(self) -> Generator[bytes]:
+        if self.has_parts:
+            yield from super()._read_whole()
+            return
+        position = 0
+        for delay in (*DELAYS, None):  # after a loss, the server begins again
+            try:
+                with self._ask(0) as response:
+                    at = 0
+                    while part := response.read(FIRST):
+                        at += len(part)
+                        if at > position:
+                            yield part[max(0, len(part) - (at - position)) :]
+                            position = at
+                if self.size is None or position >= self.size:
+                    return
+                raise ConnectionError(f"the connection ended after {position} bytes")
+            except (OSError, HTTPException) as error:
+                if delay is None or _is_final(error):
+                    raise explain_remote(self._name, error) from error
+                time.sleep(delay)
 
 
-def open_remote(name: str, filesystem: Any = None) -> ReadAhead:
-    """Return an open remote file, whose blocks are read ahead."""
-    return ReadAhead(_find_bytes(name, filesystem), lambda error: _explain(name, error), _is_final)
+def open_remote(name: str, filesystem: Any = None) -> RemoteFile:
+    """Open a remote file."""
+    try:
+        if filesystem is None and _is_http(name):
+            return HttpFile(name)
+        return StoreFile(name, *_resolve(name, filesystem))
+    except Exception as error:
+        raise explain_remote(name, error) from error
 
 
-def open_ahead(name: str, filesystem: Any, start: bool) -> Future[ReadAhead]:
-    """Begin to open a remote file that is needed soon, and to fetch its first blocks."""
-
-    def open_it() -> ReadAhead:
-        file = open_remote(name, filesystem)
-        if start:
-            file.start()
-        return file
-
-    pool = ThreadPoolExecutor(1, thread_name_prefix="ohmlearn-read")
-    future = pool.submit(open_it)
-    pool.shutdown(wait=False)
-    return future
+@contextmanager
+def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[Any]:
+    """Open a remote file that pyarrow may read in parts."""
+    with open_remote(name, filesystem) as remote:
+        if not remote.has_parts:
+            raise SourceError(
+                "the server does not send parts of a file, which this format needs",
+                remedy="download it first",
+                place=Place(show_name(name)),
+            )
+        pa = require_extra("pyarrow", "files")
+        yield remote.file if isinstance(remote, StoreFile) else pa.PythonFile(remote, mode="r")
 
 
 def read_remote_start(name: str, count: int, filesystem: Any = None) -> bytes:
     """Return the first bytes of a remote file."""
-    remote = _find_bytes(name, filesystem)
-    try:
-        count = count if remote.size is None else min(count, remote.size)
-        content: bytes = remote.read_at(0, count)
-        return content
-    except Exception as error:
-        raise _explain(name, error) from error
-    finally:
-        remote.close()
+    with open_remote(name, filesystem) as remote:
+        return remote.read_at(0, count)
 
 
 def find_remote_size(name: str, filesystem: Any = None) -> int | None:
     """Return the number of bytes of a remote file, if it is known."""
-    remote = _find_bytes(name, filesystem)
-    remote.close()
-    size: int | None = remote.size
-    return size
+    with open_remote(name, filesystem) as remote:
+        return remote.size
 
 
 def describe_remote(name: str) -> dict[str, Any]:
     """Return size and time of the last change of a remote file, and its first and last bytes."""
-    remote = _find_bytes(name, None)
-    try:
-        ends = [remote.read_at(0, min(1 << 16, remote.size or 1 << 16))]
-        if remote.size is not None and remote.n_parallel > 1:
-            start = max(0, remote.size - (1 << 16))
-            ends.append(remote.read_at(start, remote.size - start))
+    with open_remote(name) as remote:
+        ends = [remote.read_at(0, 1 << 16)]
+        if remote.has_parts:
+            ends.append(remote.read_at(max(0, (remote.size or 0) - (1 << 16)), 1 << 16))
         return {"size": remote.size, "changed": remote.changed, "ends": ends}
+
+
+def check_remote_output(name: str) -> None:
+    """Refuse an address where `write_remote` cannot write, as far as that is known before."""
+    if _is_http(name):
+        raise SourceError(
+            "web servers can be read, but not written to",
+            remedy="write to a file, or to an address such as s3://bucket/labels.csv",
+            place=Place(show_name(name)),
+        )
+    try:
+        fs = require_extra("pyarrow.fs", "files")
+        filesystem, path = _resolve(name, None)
+        if name.partition("://")[0].lower() in STORES:
+            bucket = filesystem.get_file_info(path.partition("/")[0])
+            if bucket.type == fs.FileType.NotFound:
+                raise FileNotFoundError(bucket.path)
+        if filesystem.get_file_info(path).type == fs.FileType.Directory:
+            raise ValueError("is a folder; name a file in it")
     except Exception as error:
-        raise _explain(name, error) from error
-    finally:
-        remote.close()
+        raise explain_remote(name, error) from error
+
+
+@contextmanager
+def write_remote(name: str) -> Iterator[BinaryIO]:
+    """Write a file here, and copy it to an address when it is complete.
+
+    Object stores show a file when the last byte has arrived. If copying fails, what other stores
+    have of it is deleted.
+    """
+    with TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        try:
+            filesystem, path = _resolve(name, None)
+            with filesystem.open_output_stream(path) as target:
+                try:
+                    while block := file.read(BLOCK):
+                        target.write(block)
+                except BaseException:
+                    with suppress(Exception):
+                        target.close()  # which also ends an upload to S3
+                        filesystem.delete_file(path)
+                    raise
+        except Exception as error:
+            raise explain_remote(name, error, "written") from error
 
 
 def list_remote(pattern: str, filesystem: Any, choose: Choose) -> list[str]:
@@ -185,7 +389,7 @@ def list_remote(pattern: str, filesystem: Any, choose: Choose) -> list[str]:
             raise FileNotFoundError(base)
         below = found.get_file_info(fs.FileSelector(path, recursive=True))
     except Exception as error:
-        raise _explain(pattern, error) from error
+        raise explain_remote(pattern, error) from error
     start = path + "/" if path else ""
     wanted = None if magic is None else start + address[len(base) :]
     chosen = choose((each.path for each in below if each.is_file), start, wanted)
@@ -196,17 +400,6 @@ def list_remote(pattern: str, filesystem: Any, choose: Choose) -> list[str]:
         return chosen
     base = base.rstrip("/") + "/"
     return [base + quote(each.removeprefix(start), safe="/=") + mark + query for each in chosen]
-
-
-def _find_bytes(name: str, filesystem: Any) -> Any:
-    try:
-        if filesystem is None and _is_http(name):
-            return HttpFile(name)
-        found, path = _resolve(name, filesystem)
-        handler = getattr(found, "handler", None)
-        return (ArrowBytes if not hasattr(handler, "fs") else FsspecBytes)(found, path)
-    except Exception as error:
-        raise _explain(name, error) from error
 
 
 def _is_http(name: str) -> bool:
@@ -258,31 +451,35 @@ def _from_address(address: str, process: int, *settings: tuple[str, str]) -> tup
 
 def _is_final(error: Exception) -> bool:
     """Whether another attempt would fail as well."""
-    said = str(error)
-    return is_final_http(error) or bool(DENIED.search(said) or ABSENT.search(said))
+    if isinstance(error, HTTPError):
+        return error.code < 500 and error.code not in (408, 425, 429)
+    return isinstance(error, FileNotFoundError | PermissionError) or _is_denied(error)
 
 
-def _explain(name: str, error: Exception) -> Exception:
+def _is_denied(error: Exception) -> bool:
+    if isinstance(error, HTTPError):
+        return error.code in (401, 403)
+    return isinstance(error, PermissionError) or any(word in str(error) for word in DENIED)
+
+
+def explain_remote(name: str, error: Exception, done: str = "reached") -> Exception:
     """Return the error that a user sees: one line that says what to do."""
     if isinstance(error, SourceError | ImportError | TypeError):
         return error
-    shown, said = show_name(name), " ".join(str(error).split())
-    code = error.code if isinstance(error, HTTPError) else None
-    lost = SourceError(
-        f"{shown}: cannot be reached, or the connection was lost; check the name, your credentials "
-        f"and the network ({_shorten(said)})"
-    )
-    if AWAY.search(said):  # some libraries also speak of credentials, which they cannot fetch
-        return lost
-    if code in (401, 403) or isinstance(error, PermissionError) or DENIED.search(said):
+    shown, said = show_name(name), _shorten(" ".join(str(error).split()))
+    if _is_denied(error):
         return PermissionError(
-            f"{shown}: access is denied; check the credentials and the name ({_shorten(said)})"
+            f"{shown}: access is denied; check the credentials and the name ({said})"
         )
-    if isinstance(error, FileNotFoundError) or ABSENT.search(said):
+    if isinstance(error, FileNotFoundError) or getattr(error, "code", None) == 404:
         return FileNotFoundError(f"there is no file {shown}; check the name of bucket and file")
     if isinstance(error, ValueError):  # not about the network
-        return SourceError(f"{shown}: {_shorten(said)}")
-    return lost
+        return SourceError(said, place=Place(shown))
+    return SourceError(
+        f"cannot be {done}, or the connection was lost; check the name, your credentials and the "
+        f"network ({said})",
+        place=Place(shown),
+    )
 
 
 def _shorten(said: str) -> str:

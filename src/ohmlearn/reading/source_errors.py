@@ -1,14 +1,18 @@
 """The error of a source that cannot be read: it names the source and the row."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn.errors import Place, Setting, SourceError, render, text_of
 
 __all__ = [
     "SKIP",
+    "BadRows",
     "SourceError",
     "reading",
     "refuse_source",
@@ -20,6 +24,13 @@ SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in
 
 SKIP = f"correct it, or use {Setting('on_bad', 'skip')}"  # what to do about a bad row
 CUT_OFF = re.compile("Compressed file ended before|Truncated compressed stream")  # gzip, zstd, ...
+
+
+class BadRows(NamedTuple):
+    """Which rows of a batch are bad, and what is wrong with one of them."""
+
+    mask: NDArray[np.bool_]
+    why: Callable[[int], str]
 
 
 def refuse_source(name: str, problem: str, row: int | str | None = None) -> NoReturn:

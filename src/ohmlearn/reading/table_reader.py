@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,19 +13,18 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.errors import Param
+from ohmlearn.checks.parameters import require_extra
+from ohmlearn.errors import Param, render
 from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, encode_strings, take
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.event_ids import Events
 from ohmlearn.reading.file_names import find_folder_columns
-from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.read_options import TIMES, ReadOptions
-from ohmlearn.reading.remote import is_remote, open_ahead
-from ohmlearn.reading.row_filter import RowFilter
-from ohmlearn.reading.source_errors import refuse_source
-from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
+from ohmlearn.reading.remote import is_remote
+from ohmlearn.reading.source_errors import BadRows, refuse_source
+from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "read_in_turn"]
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "refuse_or_count"]
 
 
 class RawBatch(NamedTuple):
@@ -38,8 +36,12 @@ class RawBatch(NamedTuple):
     n_bad: int = 0  # number of rows that were left out
     first_bad: str | None = None  # where the first of them is, and what is wrong with it
     t: NDArray[np.float64] | None = None
-    fraction: float | None = None  # share of the source that has been read with it
+    fraction: float | None = None  # fraction of the source that has been read with it
     event: Events | None = None  # hashes of the ids of events, if asked for
+
+    def with_bad(self, n_bad: int, first_bad: str | None) -> RawBatch:
+        """Return the batch with more rows that were left out."""
+        return self._replace(n_bad=self.n_bad + n_bad, first_bad=self.first_bad or first_bad)
 
 
 class Source(ABC):
@@ -56,15 +58,15 @@ class Source(ABC):
     n_edges : int or None
         Number of edges, if it is known before they are read.
     fraction : float or None
-        Which share of it has been read, if known.
+        Which fraction of it has been read, if known.
     columns : ColumnChoice or None
         Known after `inspect`, or from the first batch on.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
     node_kinds : tuple of str
-        The kinds of nodes, if ids start with them already.
+        The types of nodes, if ids start with them already.
     folders : dict
-        ColumnChoice that the names of the folders of a file have, such as day=2026-01-31.
+        Columns that the names of the folders of a file have, such as day=2026-01-31.
     group : str or None
         The folder or pattern that means this file and others.
     keeps_codes : bool
@@ -75,15 +77,14 @@ class Source(ABC):
 
     has_rows = False  # with columns, so that ``where`` can choose some
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
-    is_read_in_order = False  # from the first byte of a file to the last one
     reads_files = False  # so that threads may read ahead: no code of the user runs in them
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
         if options.where is not None and not self.has_rows:
             refuse_source(
                 name,
-                f"where = {options.where!r} needs a table with columns, such as CSV, JSON lines, "
-                f"Parquet, Arrow or a data frame",
+                f"{Param('where', options.where)} needs a table with columns, such as CSV, JSON "
+                f"lines, Parquet, Arrow or a data frame",
             )
         if options.event_id_col is not None and not self.has_rows:
             refuse_source(
@@ -103,7 +104,6 @@ class Source(ABC):
         self.stays_open = False
         self.folders = find_folder_columns(name)
         self.group: str | None = None
-        self._ahead: Future[ReadAhead] | None = None
         self._from_folders: dict[str, str] = {}  # "time" or "weight_col", and its value
 
     @property
@@ -111,49 +111,32 @@ class Source(ABC):
         """Whether it is a file on another machine."""
         return self.options.filesystem is not None or is_remote(self.name)
 
-    def open_ahead(self) -> None:
-        """Begin to fetch a remote file, which is read next."""
-        if self._ahead is None and self.has_rows and self.is_remote:
-            self._ahead = open_ahead(self.name, self.options.filesystem, self.is_read_in_order)
-
-    def take_ahead(self) -> ReadAhead | None:
-        """Return the open file of `open_ahead`, if there is one."""
-        future, self._ahead = self._ahead, None
-        return None if future is None else future.result()
-
-    def drop_ahead(self) -> None:
-        """Close the file of `open_ahead`, if it has not been taken."""
-        with suppress(Exception):  # a reading would report it
-            if (file := self.take_ahead()) is not None:
-                file.close()
-
     def own_options(self, names: Sequence[str] | None) -> ReadOptions:
         """Return the options without columns that only the names of folders have.
 
         `complete` adds those to the batches. `names` are the columns of the file.
         """
-        options, folders = self.options, self.folders
-        only = folders.keys() - set(names or ())
+        options, self._from_folders = self.options, {}
+        only = {name: x for name, x in self.folders.items() if name not in (names or ())}
         time = options.time
         if time is True and not any(name.strip().lower() in TIMES for name in names or ()):
-            time = next((name for name in folders if name.lower() in TIMES), time)
-        named = {"time": time, "weight_col": options.weight_col}
-        found = {option: name for option, name in named.items() if name in only}
+            time = next((name for name in self.folders if name.lower() in TIMES), time)
         for option in ("source_col", "target_col"):
-            if getattr(options, option) in only:
+            if (name := getattr(options, option)) in only:
                 refuse_source(
                     self.name,
-                    f"{Param(option, getattr(options, option))} is the name of a folder; the ends "
-                    f"of an edge must be columns of the file",
+                    f"{Param(option, name)} is the name of a folder; the ends of an edge must be "
+                    f"columns of the file",
                 )
-        self._from_folders = {}
-        for option, name in found.items():
-            value = folders[str(name)]
+        own: dict[str, Any] = {}
+        for option, name in (("time", time), ("weight_col", options.weight_col)):
+            if name not in only:
+                continue
+            value = only[str(name)]
             if value is None:
                 refuse_source(self.name, f"its folder has no value of {name!r}")
-            self._from_folders[option] = value
-        own: dict[str, Any] = dict.fromkeys(found)
-        return replace(options, **own) if found else options
+            own[option], self._from_folders[option] = None, value
+        return replace(options, **own) if own else options
 
     @property
     def own_times(self) -> TimeRule | None:
@@ -176,10 +159,17 @@ class Source(ABC):
             raw = raw._replace(w=np.full(raw.u.size, weight))
         return raw
 
-    def make_filter(self, names: Sequence[str] | None) -> RowFilter | None:
-        """Return which rows count, for a source with these columns; None if all of them do."""
-        where = self.options.where
-        return None if where is None else RowFilter(self.name, where, names, self.folders)
+    def make_filter(
+        self, names: Sequence[str] | None, *, is_text: bool = False, n_columns: int = 0
+    ) -> Any:
+        """Return the `RowFilter` of a source with these columns; None if all rows count."""
+        if self.options.where is None:
+            return None
+        require_extra("pyarrow", "files")
+        from ohmlearn.reading.row_filter import RowFilter
+
+        how = (names, self.folders, is_text, n_columns)
+        return RowFilter(self.name, self.options.where, *how)
 
     def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
         """Yield parts of the source that threads may read at the same time.
@@ -213,19 +203,6 @@ def inspect_all(sources: list[Source]) -> None:
     check_same_columns(sources)
 
 
-def read_in_turn(sources: list[Source]) -> Iterator[tuple[int, Source]]:
-    """Yield numbers and sources; if the next one is a remote file, it is opened meanwhile."""
-    try:
-        for at in range(len(sources)):
-            if at + 1 < len(sources):
-                sources[at + 1].open_ahead()
-            yield at, sources[at]
-            sources[at].drop_ahead()  # it may have been left out as a whole
-    finally:
-        for source in sources:
-            source.drop_ahead()
-
-
 def check_same_columns(sources: list[Source]) -> None:
     """Refuse files of one folder or pattern in which different columns were guessed."""
     first: dict[str, tuple[Source, list[str]]] = {}
@@ -244,53 +221,54 @@ def check_same_columns(sources: list[Source]) -> None:
             )
 
 
+def refuse_or_count(
+    source: str,
+    options: ReadOptions,
+    bad: BadRows,
+    rows: int | NDArray[np.int64],
+    which_rows: str = "",
+) -> tuple[int, str]:
+    """Refuse a source with a bad row or, with ``on_bad="skip"``, count its bad rows.
+
+    Returns their number, and where the first one is and what is wrong with it. `rows` is the number
+    of the first row of the batch, or those of all rows; `which_rows` says what the numbers count.
+    """
+    at = int(np.argmax(bad.mask))
+    row = int(rows + at if isinstance(rows, int) else rows[at])
+    why = bad.why(at)
+    if not options.skip_bad:
+        place = f"row {row}{which_rows}" if which_rows else row
+        refuse_source(source, f"{why}; {options.rows.remedy}", place)
+    return int(np.count_nonzero(bad.mask)), render(f"{source}, row {row}{which_rows}: {why}")
+
+
 def drop_bad(
     source: str,
     options: ReadOptions,
-    first_row: int | NDArray[np.int64],
-    u: Ids | CodedIds,
-    v: Ids | CodedIds,
-    w: NDArray[Any] | None,
-    bad: NDArray[np.bool_] | None = None,
-    reason: str = "",
-    times: CheckedTimes | None = None,
+    rows: int | NDArray[np.int64],
+    raw: RawBatch,
+    bad: Iterable[BadRows | None] = (),
     which_rows: str = "",
-    event: Events | None = None,
 ) -> RawBatch:
-    """Check weights. Rows with bad weights or times, and rows in `bad`, are refused or left out.
+    """Check weights, and refuse or leave out bad rows; the first of `bad` explains a row.
 
-    `first_row` is the number of the first row, or those of all rows.
+    The other parameters are those of `refuse_or_count`.
     """
+    w: Any = raw.w
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
-    weights_good = w is None or bool(are_weights(w).all())
-    t = None if times is None else times.t
-    if bad is None and weights_good and (times is None or times.bad is None):
-        return RawBatch(u, v, w, t=t, event=event)
-    mask = np.zeros(u.size, dtype=bool) if bad is None else bad.copy()
-    if w is not None:
-        mask |= ~are_weights(w)
-    if times is not None and times.bad is not None:
-        mask |= times.bad
-    at = int(np.argmax(mask))
-    number = int(first_row + at if isinstance(first_row, int) else first_row[at])
-    row = f"row {number}{which_rows}"
-    if bad is not None and bad[at]:
-        why = reason
-    elif times is not None and times.bad is not None and times.bad[at]:
-        why = times.why(at)
-    else:
-        value = None if w is None else w[at]
-        why = f"weights must {ALLOWED_WEIGHTS}, got {value}"
-    if not options.skip_bad:
-        refuse_source(source, f"{why}; {options.rows.remedy}", row if which_rows else number)
-    keep = ~mask
-    return RawBatch(
-        take(u, np.flatnonzero(keep)),
-        take(v, np.flatnonzero(keep)),
-        None if w is None else w[keep],
-        int(np.count_nonzero(mask)),
-        f"{source}, {row}: {why}",
-        None if t is None else t[keep],
-        event=None if event is None else event[keep],
-    )
+    found = [each for each in bad if each is not None]
+    if w is not None and not (good := are_weights(w)).all():
+        found.append(BadRows(~good, lambda at: f"weights must {ALLOWED_WEIGHTS}, got {w[at]}"))
+    if not found:
+        return raw._replace(w=w)
+
+    def explain(at: int) -> str:
+        return next(each.why(at) for each in found if each.mask[at])
+
+    mask = np.logical_or.reduce([each.mask for each in found])
+    counted = refuse_or_count(source, options, BadRows(mask, explain), rows, which_rows)
+    keep = np.flatnonzero(~mask)
+    columns: tuple[Any, ...] = (w, raw.t, raw.event)
+    w, t, event = (None if column is None else column[keep] for column in columns)
+    return RawBatch(take(raw.u, keep), take(raw.v, keep), w, *counted, t, event=event)

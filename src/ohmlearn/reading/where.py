@@ -6,11 +6,13 @@
     operator   = "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">="
 
 A value is a number, a text in single quotes, true or false. A column is a name; one with unusual
-characters is in double quotes or backticks. The text is only ever read, never executed.
+characters is in double quotes or backticks. Python's grammar is the same but for some marks, so its
+parser reads the text, with names in place of columns and values. Nothing is ever executed.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,72 +20,46 @@ from typing import Any, NamedTuple, NoReturn
 
 from ohmlearn.errors import InputError, Param
 
-__all__ = [
-    "Both",
-    "Compared",
-    "Condition",
-    "Either",
-    "Missing",
-    "Negation",
-    "columns_of",
-    "conjuncts",
-    "parse_where",
-]
+__all__ = ["Condition", "columns_of", "parse_where", "tests_of"]
 
-Value = int | float | str | bool
 TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
-  | '(?P<text>(?:[^']|'')*)'
-  | "(?P<name>(?:[^"]|"")+)"
-  | `(?P<ticked>(?:[^`]|``)+)`
+  | (?P<text>'(?:[^']|'')*')
+  | (?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
   | (?P<word>[^\W\d]\w*(?:\.\w+)*)
   | (?P<mark>==|!=|<>|<=|>=|[=<>(),])
 )""",
     re.VERBOSE,
 )
-OPERATORS = {"==": "=", "<>": "!="}
+PYTHON = {"=": "==", "<>": "!=", "null": "None"}  # what is written in another way
+WORDS = ("and", "or", "not", "in", "is", "null")
+OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "=",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 EXAMPLE = "write for example amount > 10 and kind in ('buy', 'sell')"
 MOST = 200  # conditions that "and", "or", "not" and parentheses may join
 
 
-class Compared(NamedTuple):
-    """A column that is compared with a value, or with several of them for the operator "in"."""
+class Condition(NamedTuple):
+    """Conditions that "and", "or" or "not" joins; else a column that is tested, and values."""
 
-    column: str
     operator: str
-    values: tuple[Value, ...]
+    parts: tuple[Any, ...]
 
 
-class Missing(NamedTuple):
-    """A column that has no value."""
+class Token(NamedTuple):
+    """A column, a value, or a mark in Python; and where it starts in the text."""
 
-    column: str
-
-
-class Negation(NamedTuple):
-    """A condition that must not hold."""
-
-    part: Condition
-
-
-class Both(NamedTuple):
-    """Two conditions that must both hold."""
-
-    left: Condition
-    right: Condition
-
-
-class Either(NamedTuple):
-    """Two conditions of which one must hold."""
-
-    left: Condition
-    right: Condition
-
-
-Condition = Compared | Missing | Negation | Both | Either
+    type: str
+    value: Any
+    at: int
 
 
 @lru_cache(maxsize=64)
@@ -93,16 +69,23 @@ def parse_where(text: str) -> Condition:
     Examples
     --------
     >>> parse_where("amount > 10")
-    Compared(column='amount', operator='>', values=(10,))
-    >>> parse_where("not (kind = 'spam') and 5 <= n")
-    Both(left=Negation(part=Compared(column='kind', ...)), right=Compared(column='n', ...))
-    >>> parse_where("amount >")
+    Condition(operator='>', parts=('amount', 10))
+    >>> parse_where("amount > limit")
     Traceback (most recent call last):
     ...
-    ohmlearn.errors.InputError: where = 'amount >': a number or a text in single quotes is missing
-    at the end; ...
+    ohmlearn.errors.InputError: where = 'amount > limit': a column can only be compared with a
+    value, so write 'limit' in single quotes for a text, at 'limit'; ...
     """
     return _Parser(text).parse()
+
+
+def tests_of(condition: Condition) -> Iterator[Condition]:
+    """Yield the tests that a condition joins."""
+    if condition.operator in ("and", "or", "not"):
+        for part in condition.parts:
+            yield from tests_of(part)
+    else:
+        yield condition
 
 
 def columns_of(condition: Condition) -> list[str]:
@@ -113,169 +96,107 @@ def columns_of(condition: Condition) -> list[str]:
     >>> columns_of(parse_where("b = 1 or a is null or b = 2"))
     ['b', 'a']
     """
-    return list(dict.fromkeys(_all_columns(condition)))
-
-
-def _all_columns(condition: Condition) -> Iterator[str]:
-    if isinstance(condition, Compared | Missing):
-        yield condition.column
-    else:
-        for part in condition:
-            yield from _all_columns(part)
-
-
-def conjuncts(condition: Condition) -> list[Condition]:
-    """Return conditions that must all hold.
-
-    Examples
-    --------
-    >>> len(conjuncts(parse_where("a = 1 and (b = 2 or c = 3) and d = 4")))
-    3
-    """
-    if isinstance(condition, Both):
-        return conjuncts(condition.left) + conjuncts(condition.right)
-    return [condition]
-
-
-class _Token(NamedTuple):
-    kind: str
-    value: Any
-    at: int  # in the text
+    return list(dict.fromkeys(test.parts[0] for test in tests_of(condition)))
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = list(self._split())
-        self._next = 0
+        self._tokens: dict[int, Token] = {}  # by position in the Python expression
+        self._code = ""
+        for token in self._split():
+            self._tokens[len(self._code)] = token
+            self._code += f"{token.value if token.type == 'mark' else 'x'} "
 
     def parse(self) -> Condition:
-        if not self._tokens:
-            raise InputError(f"{Param('where')} is empty; {EXAMPLE}")
-        words = ("and", "or", "not", "(")
-        joints = [token for token in self._tokens if token.kind != "value" and token.value in words]
-        if len(joints) > MOST:
-            problem = f"{Param('where')} has more than {MOST} conditions"
-            raise InputError(problem, remedy="use in (...) for many values")
-        condition = self._either()
-        if (token := self._peek()) is not None:
-            self._fail("'and', 'or' or the end is expected", token)
-        return condition
+        if not self._code:
+            raise InputError(f"{Param('where')} is empty", remedy=EXAMPLE)
+        marks = [token.value for token in self._tokens.values() if token.type == "mark"]
+        if sum(mark in ("and", "or", "not", "(") for mark in marks) > MOST:
+            raise InputError(
+                f"{Param('where')} has more than {MOST} conditions",
+                remedy="use in (...) for many values",
+            )
+        try:
+            tree = ast.parse(self._code, mode="eval").body
+        except SyntaxError as error:
+            is_open = marks.count("(") > marks.count(")")
+            problem = "a parenthesis is not closed" if is_open else "cannot be understood"
+            self._fail(problem, (error.offset or len(self._code) + 1) - 1)
+        return self._translate(tree)
 
-    def _split(self) -> Iterator[_Token]:
+    def _split(self) -> Iterator[Token]:
         at = 0
-        while self._text[at:].strip():
+        while rest := self._text[at:].lstrip():
             found = TOKEN.match(self._text, at)
             if found is None:
-                rest = self._text[at:].lstrip()
                 at = len(self._text) - len(rest)
                 problem = "a quote is not closed" if rest[0] in "'\"`" else "cannot be understood"
-                self._fail(problem, _Token("", None, at))
-            kind, value = str(found.lastgroup), found[str(found.lastgroup)]
-            start = found.start(kind)
-            at = found.end()
-            if kind == "number":
-                yield _Token("value", _as_number(value), start)
-            elif kind == "text":
-                yield _Token("value", value.replace("''", "'"), start - 1)
-            elif kind in ("name", "ticked"):
-                quote = '"' if kind == "name" else "`"
-                yield _Token("column", value.replace(quote * 2, quote), start - 1)
-            elif kind == "mark":
-                yield _Token("mark", OPERATORS.get(value, value), start)
-            elif (lower := value.lower()) in ("and", "or", "not", "in", "is", "null"):
-                yield _Token("word", lower, start)
+                self._refuse(f"{problem} at {rest[:20]!r}")
+            group = str(found.lastgroup)
+            text, start, at = found[group], found.start(group), found.end()
+            lower, inner = text.lower(), text[1:-1].replace(text[0] * 2, text[0])
+            if group == "number":
+                is_float = set(text) & set(".eE") or len(text) > 300
+                yield Token("value", float(text) if is_float else int(text), start)
+            elif group in ("text", "name"):
+                yield Token("value" if group == "text" else "column", inner, start)
             elif lower in ("true", "false"):
-                yield _Token("value", lower == "true", start)
+                yield Token("value", lower == "true", start)
+            elif group == "mark" or lower in WORDS:
+                yield Token("mark", PYTHON.get(lower, lower), start)
             else:
-                yield _Token("column", value, start)
+                yield Token("column", text, start)
 
-    def _either(self) -> Condition:
-        left = self._both()
-        while self._take("word", "or"):
-            left = Either(left, self._both())
-        return left
+    def _translate(self, node: ast.expr) -> Condition:
+        match node:
+            case ast.BoolOp(op, parts):
+                joint = "and" if isinstance(op, ast.And) else "or"
+                return Condition(joint, tuple(map(self._translate, parts)))
+            case ast.UnaryOp(ast.Not(), part):
+                return Condition("not", (self._translate(part),))
+            case ast.Compare(left, [ast.Is() | ast.IsNot() as op], [ast.Constant(None)]):
+                found = Condition("null", (self._take("column", left),))
+                return Condition("not", (found,)) if isinstance(op, ast.IsNot) else found
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                every = right.elts if isinstance(right, ast.Tuple) else [right]
+                values = [self._take("value", each) for each in every]
+                if len({float if type(value) is int else type(value) for value in values}) != 1:
+                    self._fail("must have values of one type", right.col_offset)
+                found = Condition("in", (self._take("column", left), *values))
+                return Condition("not", (found,)) if isinstance(op, ast.NotIn) else found
+            case ast.Compare(left, [op], [right]) if type(op) in OPERATORS:
+                operator = OPERATORS[type(op)]
+                if self._type_of(left) == "value":
+                    left, right, operator = right, left, MIRRORED.get(operator, operator)
+                return Condition(operator, (self._take("column", left), self._take("value", right)))
+            case ast.Name():
+                self._fail("one of = != < <= > >= or in is missing after the name", node.col_offset)
+        self._fail("cannot be understood", node.col_offset)
 
-    def _both(self) -> Condition:
-        left = self._one()
-        while self._take("word", "and"):
-            left = Both(left, self._one())
-        return left
+    def _type_of(self, node: ast.expr) -> str | None:
+        return self._tokens[node.col_offset].type if isinstance(node, ast.Name) else None
 
-    def _one(self) -> Condition:
-        if self._take("word", "not"):
-            return Negation(self._one())
-        if self._take("mark", "("):
-            condition = self._either()
-            self._need("mark", ")", "a closing parenthesis")
-            return condition
-        return self._test()
+    def _take(self, wanted: str, node: ast.expr) -> Any:
+        """Return a column or a value, or say that it is missing."""
+        found = self._type_of(node)
+        token = self._tokens[node.col_offset]
+        if found == wanted:
+            return token.value
+        problem = "the name of a column is missing"
+        if wanted == "value":
+            problem = "a number or a text in single quotes is missing"
+            if found == "column":
+                problem = "a column can only be compared with a value, so write "
+                problem += f"'{token.value}' in single quotes for a text,"
+        self._fail(problem, node.col_offset)
 
-    def _test(self) -> Condition:
-        if (token := self._take("value")) is not None:
-            operator = self._operator()
-            return Compared(self._column(), MIRRORED.get(operator, operator), (token.value,))
-        column = self._column()
-        if self._take("word", "is"):
-            negated = self._take("word", "not")
-            self._need("word", "null", "null")
-            return Negation(Missing(column)) if negated else Missing(column)
-        negated = self._take("word", "not")
-        if not self._take("word", "in"):
-            if negated:
-                self._fail("in is missing", self._peek())
-            return Compared(column, self._operator(), (self._value(),))
-        self._need("mark", "(", "an opening parenthesis")
-        values = [self._value()]
-        while self._take("mark", ","):
-            values.append(self._value())
-        closing = self._need("mark", ")", "a closing parenthesis")
-        if len({float if type(value) is int else type(value) for value in values}) > 1:
-            self._fail("has values of different kinds before", closing)
-        found = Compared(column, "in", tuple(values))
-        return Negation(found) if negated else found
+    def _fail(self, problem: str, position: int) -> NoReturn:
+        """Refuse the text because of what is at a position of the Python expression."""
+        after = [token for at, token in self._tokens.items() if at >= position]
+        if not after:
+            self._refuse("a part is missing at the end")
+        self._refuse(f"{problem} at {self._text[after[0].at :][:20]!r}")
 
-    def _column(self) -> str:
-        return str(self._need("column", None, "the name of a column").value)
-
-    def _operator(self) -> str:
-        token = self._peek()
-        if token is None or token.kind != "mark" or token.value not in COMPARISONS:
-            self._fail("one of = != < <= > >= is missing", token)
-        self._next += 1
-        return str(token.value)
-
-    def _value(self) -> Value:
-        token = self._peek()
-        if token is not None and token.kind == "column":
-            self._fail(
-                f"a column can only be compared with a value; write '{token.value}' in single "
-                f"quotes for a text",
-                token,
-            )
-        value: Value = self._need("value", None, "a number or a text in single quotes").value
-        return value
-
-    def _peek(self) -> _Token | None:
-        return self._tokens[self._next] if self._next < len(self._tokens) else None
-
-    def _take(self, kind: str, value: str | None = None) -> _Token | None:
-        token = self._peek()
-        if token is None or token.kind != kind or value not in (None, token.value):
-            return None
-        self._next += 1
-        return token
-
-    def _need(self, kind: str, value: str | None, what: str) -> _Token:
-        token = self._take(kind, value)
-        if token is None:
-            self._fail(f"{what} is missing", self._peek())
-        return token
-
-    def _fail(self, problem: str, token: _Token | None) -> NoReturn:
-        where = "at the end" if token is None else f"at {self._text[token.at : token.at + 20]!r}"
-        raise InputError(f"{Param('where', self._text)}: {problem} {where}; {EXAMPLE}")
-
-
-def _as_number(text: str) -> int | float:
-    return float(text) if set(text) & set(".eE") else int(text)
+    def _refuse(self, problem: str) -> NoReturn:
+        raise InputError(f"{Param('where', self._text)}: {problem}", remedy=EXAMPLE)

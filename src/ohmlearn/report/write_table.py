@@ -19,6 +19,8 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.reading.remote import is_remote, write_remote
+from ohmlearn.reading.source_errors import show_name
 
 __all__ = ["Coded", "NodeIds", "check_table_path", "write_table"]
 
@@ -117,15 +119,22 @@ def check_table_path(path: str, csv_safe: bool = False) -> None:
     ...
     ValueError: out.xls: the name must end in one of .parquet, .arrow, ..., or be - for stdout
     """
-    ending = Path(path).suffix.lower()
+    ending = _find_ending(path)
     if path != "-" and ending not in TABLE_ENDINGS:
         known = ", ".join(TABLE_ENDINGS)
-        raise ValueError(f"{path}: the name must end in one of {known}, or be - for stdout")
+        raise ValueError(
+            f"{show_name(path)}: the name must end in one of {known}, or be - for stdout"
+        )
     if csv_safe and path != "-" and ending not in (".csv", ".tsv"):
-        problem = f"{Param('csv_safe')} is for .csv and .tsv, but the output is {path}"
+        problem = f"{Param('csv_safe')} is for .csv and .tsv, but the output is {show_name(path)}"
         raise InputError(problem, remedy="leave it out")
     if ending in ARROW_ENDINGS:
         require_extra("pyarrow", "files")
+
+
+def _find_ending(path: str) -> str:
+    """Return the ending of a path or an address, whose settings follow a question mark."""
+    return Path(path.partition("?")[0] if is_remote(path) else path).suffix.lower()
 
 
 def write_table(
@@ -136,6 +145,7 @@ def write_table(
 ) -> None:
     """Write columns in the format of the file name's ending; "-" prints CSV.
 
+    The file may be on another machine, such as s3://bucket/labels.parquet.
     The file is written completely or not at all, in blocks of rows, so that memory for the text or
     the Arrow arrays of one block is enough. In Parquet each block is a row group. With `csv_safe`,
     text in CSV and TSV is quoted, and text that a spreadsheet would interpret as a formula starts
@@ -155,8 +165,8 @@ def write_table(
             sys.stdout.write(line)
         sys.stdout.flush()  # a disk may be full, and what follows relies on the answers
         return
-    ending = Path(path).suffix.lower()
-    with whole_file(path) as file:
+    ending = _find_ending(path)
+    with write_remote(path) if is_remote(path) else whole_file(path) as file:
         if ending in ARROW_ENDINGS:
             _write_arrow(file, columns, report, as_parquet=ending == ".parquet")
             return

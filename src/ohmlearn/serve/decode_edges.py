@@ -26,9 +26,9 @@ from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.csv_reader import parse_blocks, start_text
 from ohmlearn.reading.json_reader import BYTE_ORDER_MARK, JsonLinesSource
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows
-from ohmlearn.reading.source_errors import shorten
+from ohmlearn.reading.source_errors import BadRows, shorten
 from ohmlearn.reading.table_reader import RawBatch, drop_bad
-from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
+from ohmlearn.reading.time_rule import TimeRule
 
 __all__ = ["REMEDY", "BadBody", "Form", "choose_names", "decode_edges", "join_batches"]
 
@@ -219,8 +219,7 @@ class Body:
         lines = [n for n, line in enumerate(io.BytesIO(self.content), 1) if line.strip()]
         is_text = form != "arrow" and len(lines) - (form == "csv") == len(bad)
         rows = np.array(lines[form == "csv" :]) if is_text else np.arange(1, len(bad) + 1)
-        times = None if raw.t is None else CheckedTimes(raw.t, None, str)
-        return drop_bad(NAME, self.options, rows, raw.u, raw.v, raw.w, bad, why, times)
+        return drop_bad(NAME, self.options, rows, raw, [BadRows(bad, lambda _: why)])
 
 
 class JsonBody(JsonLinesSource):
