@@ -79,7 +79,6 @@ CASES = [
      "such as 'zz'; the edges have nodes such as 'n0'"),
     (labelled("two.csv"), "in components without a label: their label is left empty, and reached "
      "is false there"),
-    (labelled("weights.npy"), "weights.npy, row 2: weights must not be negative nor above 1e+27"),
     (labelled("weights.npz"), "weights.npz, row 2: weights must not be negative nor above 1e+27"),
     (labelled("weights.parquet"), "weights.parquet, row 2: weights must not be negative nor above"),
     (labelled("weights.arrow"), "weights.arrow, row 2: weights must not be negative nor above"),

@@ -90,24 +90,26 @@ def test_weak_guesses_are_refused(tmp_path, text, problem):
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
+    ("text", "columns", "weights"),
     [
-        ("1 2\n", (0, 1)),
-        ("1 2 3\n", (0, 1)),
-        ("6 2 4 1289241911.72\n2 6 4 1289241941.53\n", (0, 1)),
-        ("ann bob 0.5\n", (0, 1)),
-        ("2026-01-01 1 2\n2026-01-02 1 2\n", (1, 2)),
-        ("0.5 1 2\n0.25 3 4\n", (1, 2)),
-        ("".join(f"{1_700_000_000 + 9 * i} {i} {i + 1}\n" for i in range(9)), (1, 2)),
-        ("".join(f"{1_700_000_000 - 7**i} {i} {i + 1}\n" for i in (3, 1, 4, 2, 5)), (0, 1)),
-        ("1.0 2.0 1\n2.0 3.0 1\n", (0, 1)),
+        ("1 2\n", (0, 1), None),
+        ("1 2 3\n", (0, 1), 2),
+        ("6 2 4 1289241911.72\n2 6 4 1289241941.53\n", (0, 1), 2),
+        ("ann bob 0.5\n", (0, 1), 2),
+        ("2026-01-01 1 2\n2026-01-02 1 2\n", (1, 2), None),
+        ("0.5 1 2\n0.25 3 4\n", (1, 2), 0),
+        ("".join(f"{1_700_000_000 + 9 * i} {i} {i + 1}\n" for i in range(9)), (1, 2), None),
+        ("".join(f"{1_700_000_000 - 7**i} {i} {i + 1}\n" for i in (3, 1, 4, 2, 5)), (0, 1), 2),
+        ("1.0 2.0 1\n2.0 3.0 1\n", (0, 1), 2),
     ],
 )
-def test_lists_without_headings(tmp_path, text, columns):
+def test_lists_without_headings(tmp_path, text, columns, weights):
     path = tmp_path / "e.txt"
     path.write_text(text)
     u, v = columns
-    assert read_edges(path).columns == f"u = column {u}, v = column {v}, no weights (guessed)"
+    found = str(read_edges(path).columns)
+    weights = "no weights" if weights is None else f"weights = column {weights}"
+    assert found.startswith(f"u = column {u}, v = column {v}, {weights} (guessed")
 
 
 def test_one_end_is_named(tmp_path):
@@ -121,8 +123,8 @@ def test_one_end_is_named(tmp_path):
     assert edges(read_edges(path, source_col="who", bipartite=False)) == ([3], [2], None)
     path = tmp_path / "e.txt"
     path.write_text("1 2 3\n")
-    assert edges(read_edges(path, source_col=2)) == ([3], [2], None)
-    assert edges(read_edges(path, source_col=1)) == ([2], [1], None)
+    assert edges(read_edges(path, source_col=2)) == ([3], [2], [1.0])
+    assert edges(read_edges(path, source_col=1)) == ([2], [1], [3.0])
 
 
 def test_columns_by_type():

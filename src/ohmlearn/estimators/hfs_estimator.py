@@ -24,7 +24,7 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
-from ohmlearn.estimators.problem import HFSParameters, Problem
+from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
@@ -99,7 +99,7 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
         _refuse_edges(X, y)
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=edges.nodes is not None)
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=edges.nodes is not None)
         self._set(label(edges, self._kind, y, p, sample_weight=sample_weight))
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":
@@ -179,8 +179,12 @@ optional
         p, given = self._parameters(), edges
         is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
         edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
-        if is_table(given) and y is not None and not is_mapping(y, edges.nodes):
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=True)
+        if (
+            (is_table(given) or isinstance(given, str | os.PathLike))
+            and y is not None
+            and not is_mapping(y, edges.nodes)
+        ):
             raise TypeError(
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
@@ -292,7 +296,7 @@ optional
         check_is_fitted(self, "kept_")
         now = self._labelling()
         by_index = now.kept.nodes is not None or not hasattr(self, "n_features_in_")
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=by_index)
         n_nodes = self.graph_.n_nodes if now.kept.n_nodes is None else now.kept.n_nodes
         rows = self._kind.read(now.parameters, y, n_nodes, now.kept.nodes, sample_weight)
         self._set(now.solve(self._kind.make(rows, now.kept, now.parameters, now.before)))
@@ -409,6 +413,10 @@ optional
         values: dict[str, Any] = self.get_params(deep=False)
         known = {name: values[name] for name in HFSParameters.names() if name in values}
         return HFSParameters.check(type(self).__name__, known, **self._narrower)
+
+    def _pair_labels(self, y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
+        numbers = self._kind is NumberProblem
+        return pair_by_node(y, sample_weight, by_index=by_index, numbers=numbers)
 
     def _labelling(self) -> Labelling:
         """Return the present state for the labelling job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from math import isnan
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
+from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
@@ -23,11 +25,12 @@ from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
-from ohmlearn.reading.text_sample import TextSample, find_delimiter
-from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts
+from ohmlearn.reading.text_sample import TextSample, as_number, find_delimiter
+from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts, explain_date
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments", "start_text"]
 
+ODD_ONE = 5
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
@@ -205,6 +208,7 @@ class TextSource(Source):
         columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
+        layout.decimal_comma = columns.w is not None and sample.has_decimal_commas(columns.w)
         self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t
@@ -214,7 +218,7 @@ class TextSource(Source):
         if not (layout.attributes or (layout.dates and layout.delimiter == "")):
             layout.n_fields = len(fields)
         if layout.attributes:
-            columns = columns._replace(guessed=f"{columns.guessed}, weights in dicts".strip(", "))
+            columns = columns._replace(w=2, guessed=f"{columns.guessed}, in dicts".strip(", "))
         rows = self.make_filter(names)
         if rows is not None:
             rows.set_positions(len(fields))
@@ -257,10 +261,13 @@ class TextSource(Source):
         if options.header is not None:
             return options.header
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        columns = (options.source_col, options.target_col, options.weight_col, options.time)
+        weight = options.weight and options.weight.column
+        columns = (options.source_col, options.target_col, weight, options.time)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
         if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
+            return False
+        if any(explain_date(field.decode(errors="replace")) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
@@ -271,6 +278,8 @@ class TextSource(Source):
             return True
         if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
             return True
+        if rows.second_may_be_empty and options.source_col is options.target_col is None:
+            return _is_odd_label(fields, sample)
         # A CSV file of names has a header by convention; other text only if numbers follow.
         if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
@@ -280,7 +289,7 @@ class TextSource(Source):
 
 def _are_attributes(layout: _core.TextLayout, options: ReadOptions, sample: TextSample) -> bool:
     """Whether all rows are two ids and a dict of attributes, as networkx writes them."""
-    if layout.delimiter or options.rows is not ReadOptions.rows:
+    if options.rows is not ReadOptions.rows:
         return False
     if not (options.source_col is options.target_col is options.weight_col is options.time is None):
         return False
@@ -300,12 +309,27 @@ def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
     return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
 
 
+def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
+    """Whether a first row of a table of labels is its heading, though no name is a usual one.
+
+    It is if the labels are numbers, but its own is not; or if its label is in no other row, and at
+    most one label in five is alone like this, so that it would be a coincidence.
+    """
+    labels = Counter(sample.column(1))
+    if len(fields) < 2 or fields[1] in labels or fields[0] in sample.column(0):
+        return False
+    if labels and all(map(_is_number, labels)):
+        return True
+    n_alone = 1 + sum(count == 1 for count in labels.values())
+    return ODD_ONE * n_alone <= 1 + labels.total()
+
+
 def _is_number(field: bytes) -> bool:
     """Return whether a field is a number, and so not the name of a column."""
     try:
         float(field)
     except ValueError:
-        return False
+        return not isnan(as_number(field))
     return True
 
 
@@ -408,6 +432,7 @@ def describe_fault(
     kinds = _core.LineFault.Kind
     text = shorten(fault.text.decode(errors="replace"))
     names = columns.names
+    date = explain_date(fault.text.decode(errors="replace"))
     column = columns.name(fault.column if not names or fault.column < len(names) else None)
     late = "" if times is None else times.describe_late()
     wide = f"there are {len(names)} columns" if names else "the first row has another number"
@@ -420,10 +445,11 @@ def describe_fault(
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",
-        kinds.weight: f"weights must {ALLOWED_WEIGHTS}, but {column} is {text}",
+        kinds.weight: f"weights must {ALLOWED_WEIGHTS}, but {column} is {text}"
+        + ("" if names else f"; if it is no weight, use {Setting('weight_col', False)}"),
         kinds.time: f"the time, {column}, is missing in this row"
         if not fault.text.strip()
-        else f"the time, {column}, must be {wanted}, got {text}",
+        else f"the time, {column}, must be {wanted}, got {text}{date}",
         kinds.late: f"the time, {column}, is {text}, {late}",
         kinds.ragged: f"{text} has {fault.column} field{'s' * (fault.column != 1)}, but {wide}; "
         f"if a value contains the delimiter, enclose it in double quotes",

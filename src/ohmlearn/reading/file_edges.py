@@ -23,6 +23,7 @@ from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all, read_in_turn
+from ohmlearn.reading.weight_scale import WeightScale
 
 __all__ = ["EdgeStream"]
 
@@ -102,6 +103,8 @@ class EdgeStream(Edges, Shown):
         if self.times is not None:
             self.times.live = not self.rereadable
         self._kinds = SourceKinds(self.options)
+        how = self.options.weight
+        self._scale = WeightScale(how, sources) if how is not None and how.function else None
         for source in sources:
             source.times = self.times
             source.keeps_codes = True
@@ -243,6 +246,8 @@ class EdgeStream(Edges, Shown):
         for at, source in read_in_turn(self._sources):
             find = partial(self._look_up, kinds=self._kinds.check(source))
             for batches in source.pieces(self.nodes.kind, n_jobs):
+                if self._scale is not None:
+                    batches = self._scale.scale(batches)
                 yield Piece(at, source, batches, find)
 
     def _is_settled(self) -> bool:

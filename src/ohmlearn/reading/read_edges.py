@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
@@ -24,8 +25,10 @@ from ohmlearn.reading.file_names import (
     find_format,
     format_of_bytes,
     is_log,
+    is_pipe,
 )
-from ohmlearn.reading.iterable_reader import IterableSource
+from ohmlearn.reading.graph_files import GraphFile, MetisSource
+from ohmlearn.reading.iterable_reader import IterableSource, columns_of_rows
 from ohmlearn.reading.json_reader import JsonLinesSource
 from ohmlearn.reading.matrix_market import MatrixMarketSource
 from ohmlearn.reading.parquet_reader import ParquetFile
@@ -43,6 +46,8 @@ READERS: dict[str, Callable[[str, ReadOptions], Source]] = {
     "parquet": ParquetFile,
     "arrow": ArrowFile,
     "matrix_market": MatrixMarketSource,
+    "metis": MetisSource,
+    "graph": GraphFile,
     "numpy": ArraySource,
 }
 
@@ -208,6 +213,10 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
         name = os.fspath(source)
         if name == "-":
             yield open_pipe(sys.stdin.buffer, options)
+        elif options.filesystem is None and is_pipe(name):
+            kind = options.format or (find_format(name) if os.path.splitext(name)[1] else None)
+            how = options if kind is None else replace(options, format=kind)
+            yield open_pipe(open(name, "rb"), how, str(name))  # noqa: SIM115
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)
         else:
@@ -229,6 +238,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
             raise ValueError("an empty list of files has no edges")
         for part in source:
             yield from find_sources(part, options)
+    elif (columns := columns_of_rows(source)) is not None:
+        yield BatchSource("the list", options, columns)
     elif refuse_other_graph(source) is source and (
         isinstance(source, Iterable) or callable(source)
     ):
@@ -252,9 +263,8 @@ def is_arrays(source: object) -> bool:
     return all(hasattr(part, "dtype") or part is None for part in source) and source[0] is not None
 
 
-def open_pipe(pipe: BinaryIO, options: ReadOptions) -> Source:
+def open_pipe(pipe: BinaryIO, options: ReadOptions, name: str = "standard input") -> Source:
     """Return the reader of a pipe, found from its first bytes; text is read as CSV."""
-    name = "standard input"
     buffered: Any = pipe if hasattr(pipe, "peek") else io.BufferedReader(cast(Any, pipe))
     first = buffered.peek(8)[:8]
     kind = options.format or format_of_bytes(first) or "csv"

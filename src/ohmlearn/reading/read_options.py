@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment
+from ohmlearn.errors import InputTypeError, Param
+from ohmlearn.reading.weight_scale import ScaledColumn, split_weight
 from ohmlearn.reading.where import parse_where
 
 __all__ = [
@@ -21,53 +23,25 @@ __all__ = [
     "Rows",
 ]
 
-FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
+FORMATS = (
+    "csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", "graph", "numpy"
+)  # fmt: skip
 Column = str | int
 
 # Names that columns of edges usually have, in lower case. The first pair found is used.
 EDGE_ENDS = (
-    ("u", "v"),
-    ("src", "dst"),
-    ("source", "target"),
-    ("from", "to"),
-    ("fromnodeid", "tonodeid"),
-    ("from_node", "to_node"),
-    ("from_id", "to_id"),
-    ("source_id", "target_id"),
-    ("src_id", "dst_id"),
-    ("sender", "receiver"),
-    ("sender", "recipient"),
-    ("payer", "payee"),
-    ("follower", "followee"),
-    ("citing", "cited"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("head", "tail"),
-    ("i", "j"),
-)
+    ("u", "v"), ("src", "dst"), ("source", "target"), ("from", "to"), ("fromnodeid", "tonodeid"),
+    ("from_node", "to_node"), ("from_id", "to_id"), ("source_id", "target_id"),
+    ("src_id", "dst_id"), ("sender", "receiver"), ("sender", "recipient"), ("payer", "payee"),
+    ("follower", "followee"), ("citing", "cited"), ("node1", "node2"), ("node_1", "node_2"),
+    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("i", "j"),
+)  # fmt: skip
 # Names that columns of times usually have, in lower case. The first one found is used.
 TIMES = (
-    "timestamp",
-    "datetime",
-    "date_time",
-    "time",
-    "date",
-    "ts",
-    "event_time",
-    "event_timestamp",
-    "event_date",
-    "created_at",
-    "created",
-    "seen_at",
-    "updated_at",
-    "occurred_at",
-    "unix_time",
-    "unixtime",
-    "epoch",
-    "t",
-)
+    "timestamp", "datetime", "date_time", "time", "date", "ts", "event_time", "event_timestamp",
+    "event_date", "created_at", "created", "seen_at", "updated_at", "occurred_at", "unix_time",
+    "unixtime", "epoch", "t",
+)  # fmt: skip
 NODES = ("node", "id", "node_id", "u")
 LABELS = ("label", "class", "y", "target", "value")
 LABEL_WEIGHTS = ("weight", "weights", "confidence", "trust")
@@ -86,6 +60,7 @@ class Rows(NamedTuple):
     csv_has_header: bool = True  # by convention, if its first line has no number
     second_may_be_empty: bool = False  # then an empty weight is 1
     remedy: str = "correct it"  # for a bad row
+    has_unnamed_weights: bool = False  # numbers after the ends are weights, if there are no names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +89,12 @@ class ReadOptions:
         "node id",
         weights=("w", "weight", "weights"),
         remedy='correct it, or use on_bad="skip"',
+        has_unnamed_weights=True,
     )
 
     source_col: Column | None = None
     target_col: Column | None = None
-    weight_col: Column | None = None
+    weight_col: Column | bool | None = None  # False: no weights; "amount:log": a function
     format: str | None = None
     id_type: Literal["int64", "string"] | None = None
     on_bad: Literal["raise", "skip"] = "raise"
@@ -134,13 +110,17 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col"):
             column = getattr(self, name)
+            if name == "weight_col" and column is False:
+                continue
             if isinstance(column, bool) or not isinstance(column, str | int | None):
-                raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+                why = f"{Param(name)} must be a name or a position of a column, got {column!r}"
+                raise InputTypeError(why)
         if self.time is False or not isinstance(self.time, str | int | None):
             raise TypeError(
                 f"time must be a name or a position of a column, True to guess it, or None, got "
                 f"{self.time!r}"
             )
+        _ = self.weight  # which is checked
         if self.latest is not None:
             check_moment("latest", self.latest)
             if self.time is None:
@@ -180,6 +160,13 @@ class ReadOptions:
             and not any(mark.isalnum() or mark in '"-\r\n' for mark in marks)
         ):
             raise ValueError(f"comment must be ASCII marks, such as '#', got {marks!r}")
+
+    @property
+    def weight(self) -> ScaledColumn | None:
+        """The column of weights and the function of it, if it is named."""
+        if self.weight_col is None or isinstance(self.weight_col, bool):
+            return None
+        return split_weight(self.weight_col)
 
     @property
     def skip_bad(self) -> bool:

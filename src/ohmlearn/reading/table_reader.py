@@ -128,7 +128,7 @@ class Source(ABC):
         time = options.time
         if time is True and not any(name.strip().lower() in TIMES for name in names or ()):
             time = next((name for name in folders if name.lower() in TIMES), time)
-        named = {"time": time, "weight_col": options.weight_col}
+        named = {"time": time, "weight_col": options.weight and options.weight.column}
         found = {option: name for option, name in named.items() if name in only}
         for option in ("source_col", "target_col"):
             if getattr(options, option) in only:
@@ -143,7 +143,7 @@ class Source(ABC):
             if value is None:
                 refuse_source(self.name, f"its folder has no value of {name!r}")
             self._from_folders[option] = value
-        own: dict[str, Any] = dict.fromkeys(found)
+        own: dict[str, Any] = {x: False if x == "weight_col" else None for x in found}
         return replace(options, **own) if found else options
 
     @property
