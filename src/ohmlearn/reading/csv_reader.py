@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, takewhile
 from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 from weakref import finalize
@@ -190,6 +190,9 @@ class TextSource(Source):
             self.name, blocks, self._style, options.rows.one, options.delimiter, options.comment
         )
         layout, fields, line = start.layout, start.fields, start.line
+        if layout.delimiter == "":  # a comment may follow
+            marks = tuple(mark.encode() for mark in layout.comments)
+            fields = list(takewhile(lambda field: not field.startswith(marks), fields))
         layout.skips_faults = options.skip_bad
         names = None
         sample = TextSample(start.records, layout)
@@ -267,7 +270,8 @@ class TextSource(Source):
             return True
         if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
             return False
-        if any(explain_date(field.decode(errors="replace")) for field in fields):
+        texts = [field.decode(errors="replace") for field in fields]
+        if any(explain_date(text) or text.startswith("{") for text in texts):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
@@ -276,7 +280,7 @@ class TextSource(Source):
         usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
-        if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
+        if _are_headings(texts, rows, sample):
             return True
         if rows.second_may_be_empty and options.source_col is options.target_col is None:
             return _is_odd_label(fields, sample)
@@ -312,11 +316,14 @@ def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
 def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
     """Whether a first row of a table of labels is its heading, though no name is a usual one.
 
-    It is if the labels are numbers, but its own is not; or if its label is in no other row, and at
-    most one label in five is alone like this, so that it would be a coincidence.
+    It must be of words without digits. It is one if the labels are numbers, but its own is not; or
+    if its label is in no other row, and at most one label in five is alone like this, so that it
+    would be a coincidence.
     """
     labels = Counter(sample.column(1))
     if len(fields) < 2 or fields[1] in labels or fields[0] in sample.column(0):
+        return False
+    if any(48 <= byte <= 57 for byte in b"".join(fields[:2])):
         return False
     if labels and all(map(_is_number, labels)):
         return True

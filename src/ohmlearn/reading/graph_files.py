@@ -91,7 +91,7 @@ class MetisSource(Source):
             refuse_source(self.name, "is empty: there is no header of METIS")
 
     def _read_header(self, words: list[bytes], line: int) -> tuple[int, int, int, int]:
-        """Return how many nodes, edges, fields before neighbours, fields per neighbour there are."""
+        """Return the numbers of nodes, edges, fields before neighbours, fields per neighbour."""
         if not 2 <= len(words) <= 4 or not all(word.isdigit() for word in words):
             text = shorten(b" ".join(words).decode(errors="replace"))
             remedy = f"if it is a list of edges, use {Setting('format', 'text')}"
