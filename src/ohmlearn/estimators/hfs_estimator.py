@@ -121,18 +121,19 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        edges : stream, Graph, table, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
+        edges : stream, Graph, table, path, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. A
-            graph may be one of networkx, whose nodes keep their names. A table or data frame is
-            read by `read_edges` with its defaults. Each
+            graph may be one of networkx, whose nodes keep their names. A path, a table, a data
+            frame and a list of edges with names are read by `read_edges` with its defaults. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
-        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+        y : array-like of shape (n_nodes,), dict {node: label}, Series, table or path
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
             ``edges.nodes.ids()``, as an array y must be; it is refused if ids are 0, 1, 2, ... in
             another order. The index of a pandas Series has the nodes, as the first column of a
-            table of two columns, or its column "node", does. The labels have no influence on the
+            table of two columns, or its column "node", does. A path is read as a table of labels,
+            perhaps with a column of weights. The labels have no influence on the
             sparsifier. A node may have several labels or a distribution; see `fit`.
         sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
 optional

@@ -57,7 +57,7 @@ def read_edges(
     *,
     source_col: str | int | None = None,
     target_col: str | int | None = None,
-    weight_col: str | int | None = None,
+    weight_col: str | int | Literal[False] | None = None,
     format: str | None = None,
     id_type: Literal["int64", "string"] | None = None,
     on_bad: Literal["raise", "skip"] = "raise",
@@ -76,27 +76,32 @@ def read_edges(
 
     Parameters
     ----------
-    source : path, pattern, list of these, "-", table, arrays or iterable
+    source : path, pattern, list of these, "-", table, arrays, list of edges or iterable
         Files: CSV, TSV, blank-separated text and JSON lines (also compressed with gzip, zstd, bz2
-        or xz), Parquet, Arrow IPC or Feather, MatrixMarket, numpy's .npy and .npz with columns or a
-        scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, or the files
+        or xz), Parquet, Arrow IPC or Feather, MatrixMarket, METIS, GML and GraphML (with networkx),
+        numpy's .npy and .npz with columns or a scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, or the files
         in the folders that it matches; a folder means all files in it, sorted by name. Names of
         folders such as ``day=2026-01-31`` are columns for `time`, `weight_col` and `where`. The
         folder of an `EdgeLog` means its live edges. Addresses such as ``s3://bucket/edges/``,
         ``gs://``, ``abfs://`` and ``https://`` are read from there. Lines of text end with
         \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the standard
-        input, with text or an Arrow IPC stream.
+        input, with text or an Arrow IPC stream; it and named pipes can be read once.
         Objects: tables, data frames and queries of pyarrow, pandas, polars and DuckDB, also
         pyarrow's datasets and polars' lazy frames, which are read in batches, and any other object
         with ``__arrow_c_stream__``; arrays (u, v), (u, v, w) or (u, v, w, t), an iterable of these,
-        or a function that returns one.
+        or a function that returns one; a list of edges, ``[("ann", "bob"), ("bob", "cy", 2.0)]``.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
         and v, src and dst, from_account and to_account, user_id and item_id, ...), or the two that
         are left without times, weights and numbers with fractions; without names, the first two.
         If that is not clear, an error asks for names. Weights are a column called w, weight or
-        weights, else all 1.
-    format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"}, optional
+        weights; without names, the column of numbers after the ends, unless it may be a time, which
+        an error asks about. Else they are all 1. ``weight_col=False`` ignores weights.
+        ``"amount:log"`` is log(1 + amount), ``"amount:sqrt"`` its square root, and
+        ``"amount:cap=0.99"`` the amount, but at most the 0.99 quantile of those of the first
+        100,000 edges.
+    format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", \
+"graph", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
         # or %, columns separated by blanks, and no header.
     id_type : {"int64", "string"}, optional
