@@ -5,7 +5,16 @@ from stream_cases import edges
 
 from ohmlearn import read_edges
 from ohmlearn.reading import SourceError
-from ohmlearn.reading.column_headings import find_ends, is_one_kind, kind_of, kinds_of_headings
+from ohmlearn.reading.column_headings import (
+    find_ends,
+    is_id,
+    is_one_kind,
+    is_time,
+    kind_of,
+    kinds_of_headings,
+    names_kind,
+    simplify,
+)
 from ohmlearn.reading.read_options import EDGE_ENDS
 
 
@@ -158,3 +167,26 @@ def test_headings_of_text(tmp_path):
     assert edges(read_edges(path))[0] == ["p1", "p2"]
     path.write_text("a b\nb c\n")
     assert edges(read_edges(path))[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("function", "headings", "expected"),
+    [
+        (simplify, ["FromNodeId", " User ID", ":START_ID", "Kunde-Nr."],
+         ["from_node_id", "user_id", "start_id", "kunde_nr"]),
+        (kind_of, ["user_id", "MovieID", "Query Key", "grid", "id"],
+         ["user", "movie", "query", "grid", "id"]),
+        (is_id, ["user_id", "MovieID", "id", "paid"], [True, True, False, False]),
+        (is_time, ["seen_at", "Event Date", "timestamp_ms", "state"], [True, True, True, False]),
+        (lambda heading: names_kind(heading, "User"), ["user", "UserID", "userid", "Users", "node"],
+         [True, True, True, True, False]),
+        (lambda pair: is_one_kind(*pair), [("src_ip", "dst_ip"), ("buyer", "seller"),
+         ("shop", "tag"), ("payer", "payee"), ("payee_id", "payer_id")],
+         [True, True, False, True, True]),
+        (lambda headings: find_ends(headings, [("u", "v")]),
+         [["seen_at", "src_package", "dst_package"], ["rating", "user_id", "movie_id"],
+          ["src_ip", "src_port", "dst_ip", "dst_port"]], [(1, 2), (1, 2), None]),
+    ],
+)  # fmt: skip
+def test_what_headings_mean(function, headings, expected):
+    assert [function(heading) for heading in headings] == expected

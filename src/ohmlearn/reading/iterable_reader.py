@@ -19,15 +19,7 @@ __all__ = ["IterableSource", "columns_of_rows"]
 
 
 def columns_of_rows(given: object) -> tuple[Any, ...] | None:
-    """Return the columns of a list of edges with their ids; None for anything else.
-
-    Examples
-    --------
-    >>> columns_of_rows([("a", "b"), ("b", "c", 2.0)])
-    (['a', 'b'], ['b', 'c'], [1.0, 2.0], None)
-    >>> columns_of_rows([(["a"], ["b"])]) is None
-    True
-    """
+    """Return the columns of a list of edges with their ids; None for anything else."""
     if not isinstance(given, list) or not given or not _is_edge(given[0]):
         return None
     for number, row in enumerate(given):

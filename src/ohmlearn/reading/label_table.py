@@ -64,15 +64,7 @@ class FileLabels(dict[str, Any]):
         return tuple(str(name).strip().lower() for name in names) in LabelOptions.rows.ends
 
     def classes(self) -> set[Any]:
-        """Return the different labels.
-
-        Examples
-        --------
-        >>> labels = FileLabels("labels.csv")
-        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
-        >>> sorted(labels.classes())
-        ['ham', 'spam']
-        """
+        """Return the different labels."""
         every = (label if isinstance(label, list) else [label] for label in self.values())
         return set(chain.from_iterable(every))
 
@@ -203,13 +195,7 @@ def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | N
 
 
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return the value of each key, or a list of its values if several rows have the key.
-
-    Examples
-    --------
-    >>> gather([("ann", 1), ("bob", 2), ("ann", 3)])
-    {'ann': [1, 3], 'bob': 2}
-    """
+    """Return the value of each key, or a list of its values if several rows have the key."""
     found: dict[Any, list[Any]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
@@ -234,12 +220,6 @@ def as_node_ids(
 
     If nodes are of several `kinds`, an id has its kind in front, or the `heading` of the column of
     ids says it. A message names the row of an id if `rows` has their numbers.
-
-    Examples
-    --------
-    >>> kinds = ("user", "item")
-    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], "string", kinds, heading="user_id")
-    array(['user:1', 'user:2', 'user:3'], dtype=object)
     """
 
     def refuse(at: int, why: str) -> NoReturn:

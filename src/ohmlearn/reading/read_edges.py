@@ -79,8 +79,9 @@ def read_edges(
     source : path, pattern, list of these, "-", table, arrays, list of edges or iterable
         Files: CSV, TSV, blank-separated text and JSON lines (also compressed with gzip, zstd, bz2
         or xz), Parquet, Arrow IPC or Feather, MatrixMarket, METIS, GML and GraphML (with networkx),
-        numpy's .npy and .npz with columns or a scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, or the files
-        in the folders that it matches; a folder means all files in it, sorted by name. Names of
+        numpy's .npy and .npz with columns or a scipy matrix. A pattern like ``"part-*.csv"`` means
+        all files that it matches, or the files in the folders that it matches; a folder means all
+        files in it, sorted by name. Names of
         folders such as ``day=2026-01-31`` are columns for `time`, `weight_col` and `where`. The
         folder of an `EdgeLog` means its live edges. Addresses such as ``s3://bucket/edges/``,
         ``gs://``, ``abfs://`` and ``https://`` are read from there. Lines of text end with

@@ -48,15 +48,6 @@ class TextSample:
     ----------
     records : list of bytes
     layout : TextLayout
-
-    Examples
-    --------
-    >>> records = [b"2026-03-31,6507.0,0.5", b"2026-04-01,17,1.5"]
-    >>> sample = TextSample(records, _core.TextLayout())
-    >>> sample.look(3)
-    ColumnSample(times={0}, fractions={2}, floats={2}, numbers=[1, 2], doubts={})
-    >>> sample.are_whole(1), sample.are_integers(0, 1)
-    (True, False)
     """
 
     def __init__(self, records: list[bytes], layout: _core.TextLayout) -> None:
@@ -112,13 +103,7 @@ class TextSample:
 
 
 def as_number(text: bytes) -> float:
-    """Return the number that a text is, perhaps with a decimal comma; NaN if it is none.
-
-    Examples
-    --------
-    >>> as_number(b"0,5"), as_number(b"1,2,3")
-    (0.5, nan)
-    """
+    """Return the number that a text is, perhaps with a decimal comma; NaN if it is none."""
     text = text.replace(b",", b".") if DECIMAL_COMMA.fullmatch(text) else text
     return _core.parse_time(text, False)
 

@@ -164,13 +164,7 @@ class TimeRule:
 
 
 def are_date_texts(texts: list[bytes]) -> bool:
-    """Return whether at least as many of some texts are dates as are numbers, and not none.
-
-    Examples
-    --------
-    >>> are_date_texts([b"2026-03-31", b"2026-03-31 12:30", b"12", b"soon"])
-    True
-    """
+    """Return whether at least as many of some texts are dates as are numbers, and not none."""
     dates, numbers = (
         sum(not math.isnan(_core.parse_time(text, kind)) for text in texts)
         for kind in (True, False)
@@ -179,15 +173,7 @@ def are_date_texts(texts: list[bytes]) -> bool:
 
 
 def explain_date(text: str) -> str:
-    """Say what a date such as 09/01/2026 may mean; empty if the text is no such date.
-
-    Examples
-    --------
-    >>> explain_date("09/01/2026 12:30")
-    ', which may be 2026-01-09 (day first) or 2026-09-01 (month first); write the year first'
-    >>> explain_date("31.12.2026")
-    ', which is 2026-12-31; write the year first'
-    """
+    """Say what a date such as 09/01/2026 may mean; empty if the text is no such date."""
     found = LOCAL_DATE.match(text)
     if found is None:
         return ""
@@ -200,15 +186,7 @@ def explain_date(text: str) -> str:
 
 
 def find_conflict(found: str | None, unit: str | None) -> str | None:
-    """Say why times in the unit `found` may not follow those in another, if they may not.
-
-    Examples
-    --------
-    >>> find_conflict("date", "s") is None  # both are seconds since 1970
-    True
-    >>> find_conflict("date", "ms")
-    'times are dates, but they were Unix times in ms so far; convert one of them'
-    """
+    """Say why times in the unit `found` may not follow those in another, if they may not."""
     same = found == unit or {found, unit} == {"date", "s"}
     # Numbers may look like Unix times by accident.
     plain = None in (found, unit) and "date" not in (found, unit)

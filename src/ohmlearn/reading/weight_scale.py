@@ -38,13 +38,7 @@ class ScaledColumn(NamedTuple):
 
 
 def split_weight(given: str | int) -> ScaledColumn:
-    """Return the column and the function that an option for weights names.
-
-    Examples
-    --------
-    >>> split_weight("amount:log"), split_weight("2:cap=0.99").quantile
-    (ScaledColumn(column='amount', function='log', quantile=1.0), 0.99)
-    """
+    """Return the column and the function that an option for weights names."""
     found = SCALED.fullmatch(given) if isinstance(given, str) else None
     if found is None:
         return ScaledColumn(given)
