@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges, sparsify
+from ohmlearn import EdgeLog, HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges, sparsify
 from ohmlearn.cli import main
 from ohmlearn.cluster.partitions import make_options
 from ohmlearn.errors import InputError
@@ -84,7 +84,7 @@ def test_functions_that_cannot_be(tmp_path):
         make_options({"weight_col": "amount:cap=0.5"})
 
 
-def test_lists_of_edges():
+def test_lists_of_edges(tmp_path):
     rows = [("a", "b"), ("b", "c", 2.0), ("c", "d", {"weight": 3})]
     stream = read_edges(rows)
     (batch,) = stream
@@ -94,6 +94,9 @@ def test_lists_of_edges():
     assert HFSClassifier().fit_edges(numbers, [0, -1, -1, 1]).transduction_.shape == (4,)
     (batch,) = read_edges([("a", "b", 1.0, "2026-01-01")], time=True)
     assert batch.t.tolist() == [1767225600.0]
+    for number, given in enumerate((rows, numbers)):
+        with EdgeLog(tmp_path / f"log{number}") as log:
+            assert log.append(given) == 3
     with pytest.raises(
         SourceError, match=r"the list, row 1: an edge is a tuple .* got '\(\"c\"|\('c"
     ):
@@ -157,6 +160,15 @@ def test_the_first_label_may_be_the_only_one_of_its_class(tmp_path, edges):
     assert "ann" in read_labels(str(labels))
     labels.write_text("package,priority\nn4,1\nn5,2\n")
     assert model.fit_edges(edges, labels).classes_.tolist() == [1, 2]
+
+
+def test_labels_are_checked_before_edges_are_read(tmp_path):
+    edges, labels = tmp_path / "e.csv", tmp_path / "y.csv"
+    rows = "".join(f"{i},{i + 1}\n" for i in range(20_000))
+    edges.write_text(f"src,dst\n{rows}3,\n")  # the last row is bad
+    labels.write_text("node,label\nann,red\n")
+    with pytest.raises(SourceError, match=r"y\.csv: 'ann' is not an integer"):
+        HFSClassifier().fit_edges(edges, labels)
 
 
 def test_numbers_from_a_file(tmp_path, edges):

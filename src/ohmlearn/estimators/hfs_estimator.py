@@ -35,6 +35,7 @@ from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact
 from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.reading.label_table import FileLabels, as_node_ids
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["HFSEstimator"]
@@ -190,6 +191,8 @@ optional
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
             )
+        if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
+            as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         how = {"sample_weight": sample_weight, "n_nodes": n_nodes, "at": at, "since": since}
         self._set(label(edges, self._kind, y, p, sparsifier=sparsifier, **how))
         for name in POINTS:

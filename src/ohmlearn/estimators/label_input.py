@@ -651,16 +651,7 @@ def _find_nodes(names: list[Any]) -> int:
 
 
 def label_heading(y: Any) -> str | None:
-    """Return the name of the column that labels come from, if it has one.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> label_heading(pandas.Series([1, 0], name="fraud")), label_heading([1, 0])
-    ('fraud', None)
-    >>> label_heading(pandas.DataFrame({"node": [7, 8], "fraud": [1, 0]}))
-    'fraud'
-    """
+    """Return the name of the column that labels come from, if it has one."""
     library, kind = type(y).__module__.partition(".")[0], type(y).__name__
     names: list[Any] = []
     if library == "pyarrow":
@@ -677,15 +668,7 @@ def label_heading(y: Any) -> str | None:
 def pair_by_node(
     y: Any, sample_weight: Any, *, by_index: bool, numbers: bool = False
 ) -> tuple[Any, Any]:
-    """Return labels and their weights, as dicts if the labels are given by node; a path is read.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> y, weights = (pandas.Series(values, ["ann", "bob"]) for values in (["x", "y"], [1, 2]))
-    >>> pair_by_node(y, weights, by_index=True)
-    ({'ann': 'x', 'bob': 'y'}, {'ann': 1, 'bob': 2})
-    """
+    """Return labels and their weights, as dicts if the labels are given by node; a path is read."""
     if isinstance(y, str | os.PathLike):
         y = read_labels(os.fspath(y), numbers=numbers)
         sample_weight = y.weights if sample_weight is None else sample_weight

@@ -170,5 +170,8 @@ def as_named_edges(given: object) -> Edges:
     """
     if isinstance(given, tuple):
         return NamedEdges([given])
+    columns = columns_of_rows(given)
+    if columns is not None:
+        return NamedEdges([columns])
     edges = as_edges(given)
     return NamedEdges(edges.given) if isinstance(edges, IterableEdges) else edges

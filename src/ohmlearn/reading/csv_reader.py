@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, takewhile
 from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
-from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.errors import Setting
-from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
+from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
@@ -123,50 +121,21 @@ class TextSource(Source):
         super().__init__(name, options, rereadable=pipe is None)
         self._style = style
         self._pipe = pipe
-        self._begun: tuple[ByteSource, Iterator[bytes], TextPlan] | None = None
 
     def inspect(self) -> None:
-        """Read the beginning of a file; the first one stays open for the first pass."""
+        """Read the beginning of a file."""
         if self._pipe is None:
-            source, blocks, plan = self._start(None)
-            self.columns = plan.columns
-            if self.stays_open:
-                self._begun, self._process = (source, blocks, plan), os.getpid()
-                self._close = finalize(self, source.close)
-            else:
-                source.close()
+            with self._open() as source:
+                self.columns = self._plan(line_blocks(source), None).columns
 
-    def _start(self, kind: str | None) -> tuple[ByteSource, Iterator[bytes], TextPlan]:
-        """Open the file, or take the one that is open, and read its beginning."""
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            self._close.detach()
-            # A forked child shares the position in the file with its parent.
-            is_same = kind in (None, "string" if begun[2].layout.strings else "int64")
-            if is_same and self._process == os.getpid():
-                return begun
-            begun[0].close()
-        source = ByteSource(self.name, self._pipe, self.options.filesystem, self.take_ahead())
-        blocks = line_blocks(source)
-        try:
-            return source, blocks, self._plan(blocks, kind)
-        except BaseException:
-            source.close()
-            raise
-
-    def look_at_ids(self) -> Ids | None:
-        """Return ids of one end of the first edges; what `inspect` has read is enough."""
-        if self._begun is None:
-            return super().look_at_ids()
-        _, _, plan = self._begun
-        lines = plan.text[: plan.text.find(b"\n", 100 * SAMPLE) + 1] or plan.text
-        found = parse_blocks(self.name, plan.columns, plan.layout, plan.line, iter([lines]))
-        return next((decode_codes(raw.u) for raw in found if raw.u.size > 0), None)
+    def _open(self) -> ByteSource:
+        return ByteSource(self.name, self._pipe, self.options.filesystem, self.take_ahead())
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
-        source, blocks, plan = self._start(kind)
-        with source:
+        with self._open() as source:
+            blocks = line_blocks(source)
+            plan = self._plan(blocks, kind)
             self.columns = plan.columns
             yield from self._parse(plan, source, chain([plan.text], blocks))
 

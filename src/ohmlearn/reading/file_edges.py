@@ -19,7 +19,6 @@ from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all, read_in_turn
@@ -108,7 +107,6 @@ class EdgeStream(Edges, Shown):
         for source in sources:
             source.times = self.times
             source.keeps_codes = True
-        sources[0].stays_open = not is_remote(sources[0].name)
         inspect_all(sources)
         if sources[0].columns is not None:
             self._note_columns(sources[0])

@@ -207,6 +207,8 @@ def open_stream(
     if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
         if options.where is not None:
             refuse_source(str(source), "where cannot be used with a log")
+        if options.weight is not None and options.weight.function:
+            refuse_source(str(source), "weights of a log are as they were added to it")
         stream: EdgeStream = _edge_log().open_log(source)
         return stream
     sources = list(find_sources(source, options))

@@ -166,7 +166,8 @@ class ReadOptions:
         """The column of weights and the function of it, if it is named."""
         if self.weight_col is None or isinstance(self.weight_col, bool):
             return None
-        return split_weight(self.weight_col)
+        is_edge = self.rows.has_unnamed_weights
+        return split_weight(self.weight_col) if is_edge else ScaledColumn(self.weight_col)
 
     @property
     def skip_bad(self) -> bool:

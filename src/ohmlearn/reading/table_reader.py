@@ -66,8 +66,6 @@ class Source(ABC):
         The folder or pattern that means this file and others.
     keeps_codes : bool
         Whether batches may have `CodedIds` ids.
-    stays_open : bool
-        Whether a file stays open between `inspect` and the first pass.
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
@@ -91,7 +89,6 @@ class Source(ABC):
         self.times = None if options.time is None else TimeRule(options.latest)
         self.node_kinds: tuple[str, ...] = ()
         self.keeps_codes = False
-        self.stays_open = False
         self.folders = find_folder_columns(name)
         self.group: str | None = None
         self._ahead: Future[ReadAhead] | None = None
