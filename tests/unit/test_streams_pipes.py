@@ -52,7 +52,7 @@ def run(script, folder, **files):
 
 
 @pytest.mark.timeout(LIMIT)
-@pytest.mark.parametrize("form", ["csv", "gz", "jsonl", "text"])
+@pytest.mark.parametrize("form", ["csv", "gz", "jsonl", "text", "konect"])
 def test_edges_from_a_named_pipe(tmp_path, form):
     rows = [line.split(",") for line in EDGES.split()[1:]]
     content = {
@@ -60,9 +60,10 @@ def test_edges_from_a_named_pipe(tmp_path, form):
         "gz": gzip.compress(EDGES.encode()),
         "jsonl": "".join(json.dumps({"src": u, "dst": v}) + "\n" for u, v in rows),
         "text": "".join(f"{u} {v}\n" for u, v in rows),
+        "konect": "% sym unweighted\n" + "".join(f"{u} {v}\n" for u, v in rows),
     }[form]
     with fifo(tmp_path / "pipe", content) as path:
-        stream = read_edges(path, header=False if form == "text" else None)
+        stream = read_edges(path)
         assert not stream.rereadable
         assert pairs(stream) == [tuple(row) for row in rows]
         with pytest.raises(SourceError, match="pipe: can be read only once; write it to a file"):

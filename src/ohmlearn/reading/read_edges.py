@@ -17,6 +17,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.array_reader import ArraySource, BatchSource
 from ohmlearn.reading.arrow_objects import ArrowObject
 from ohmlearn.reading.arrow_reader import ArrowFile, ArrowPipe
+from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
 from ohmlearn.reading.file_names import (
@@ -272,10 +273,16 @@ def is_arrays(source: object) -> bool:
 
 
 def open_pipe(pipe: BinaryIO, options: ReadOptions, name: str = "standard input") -> Source:
-    """Return the reader of a pipe, found from its first bytes; text is read as CSV."""
+    """Return the reader of a pipe, found from its first bytes.
+
+    Text is read as CSV, unless its first line has blanks and no other delimiter.
+    """
     buffered: Any = pipe if hasattr(pipe, "peek") else io.BufferedReader(cast(Any, pipe))
-    first = buffered.peek(8)[:8]
-    kind = options.format or format_of_bytes(first) or "csv"
+    first = buffered.peek(8)
+    line, newline, _ = first.partition(b"\n")
+    is_plain = newline and not first.startswith(tuple(MAGIC))
+    is_text = is_plain and b" " in line.strip() and not any(mark in line for mark in b",;\t|")
+    kind = options.format or format_of_bytes(first) or ("text" if is_text else "csv")
     if first.startswith(b"ARROW1"):
         refuse_source(name, "an Arrow IPC file cannot come through a pipe; send an IPC stream")
     if kind == "arrow":
