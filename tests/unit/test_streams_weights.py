@@ -164,7 +164,7 @@ def test_the_first_label_may_be_the_only_one_of_its_class(tmp_path, edges):
 
 def test_labels_are_checked_before_edges_are_read(tmp_path):
     edges, labels = tmp_path / "e.csv", tmp_path / "y.csv"
-    rows = "".join(f"{i},{i + 1}\n" for i in range(20_000))
+    rows = "".join(f"{i},{i + 1}\n" for i in range(200_000))
     edges.write_text(f"src,dst\n{rows}3,\n")  # the last row is bad
     labels.write_text("node,label\nann,red\n")
     with pytest.raises(SourceError, match=r"y\.csv: 'ann' is not an integer"):

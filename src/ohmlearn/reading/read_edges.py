@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
@@ -182,22 +182,8 @@ def read_edges(
     >>> [batch.t.tolist() for batch in stream], stream.time_unit
     ([[86400.0, 172800.0]], 'date')
     """
-    options = ReadOptions(
-        source_col=source_col,
-        target_col=target_col,
-        weight_col=weight_col,
-        format=format,
-        id_type=id_type,
-        on_bad=on_bad,
-        header=header,
-        delimiter=delimiter,
-        comment=comment,
-        time=time,
-        latest=latest,
-        bipartite=bipartite,
-        where=where,
-        filesystem=filesystem,
-    )
+    given = locals()
+    options = ReadOptions(**{field.name: given[field.name] for field in fields(ReadOptions)})
     return open_stream(source, options, nodes=nodes, verbose=verbose)
 
 

@@ -103,7 +103,7 @@ class ReadOptions:
     comment: str | None = None
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
-    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
+    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: one
     where: str | None = None  # other rows are left out
     filesystem: Any = None  # where paths are; None: this machine, or what an address says
 
