@@ -59,9 +59,10 @@ class FileLabels(dict[str, Any]):
 
     @property
     def has_usual_headings(self) -> bool:
-        """Whether the columns are called as those of labels usually are."""
+        """Whether one of the columns is called as those of labels usually are."""
+        usual = set(chain.from_iterable(LabelOptions.rows.ends))
         names = (self.id_heading, self.label_heading)
-        return tuple(str(name).strip().lower() for name in names) in LabelOptions.rows.ends
+        return any(str(name).strip().lower() in usual for name in names)
 
     def classes(self) -> set[Any]:
         """Return the different labels."""
