@@ -273,7 +273,8 @@ void bind_parser(nb::module_& m) {
       .def_rw("empty_v", &TextLayout::empty_v)
       .def_rw("skips_faults", &TextLayout::skips_faults)
       .def_rw("n_fields", &TextLayout::n_fields)
-      .def_rw("attributes", &TextLayout::attributes);
+      .def_rw("attributes", &TextLayout::attributes)
+      .def_rw("decimal_comma", &TextLayout::decimal_comma);
   nb::class_<LineFault> fault(m, "LineFault");
   nb::enum_<LineFault::Kind>(fault, "Kind")
       .value("columns", LineFault::Kind::columns)

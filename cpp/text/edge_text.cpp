@@ -226,6 +226,11 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   if (layout_.w >= 0 && !(layout_.empty_v && field[2].empty())) {
     std::string_view text = field[2];
     if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
+    if (layout_.decimal_comma) {
+      scratch = text;
+      std::replace(scratch.begin(), scratch.end(), ',', '.');
+      text = scratch;
+    }
     const char* const end = text.data() + text.size();
     if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
     if (!is_weight(weight, kSmallestWeight)) return fail(Kind::weight, layout_.w, field[2]);
@@ -422,7 +427,7 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line)
     usual_ &= std::string_view("-+.:").find(layout_.delimiter) == std::string_view::npos;
     usual_ &= !(layout_.dates && layout_.delimiter == 0 && w > t);
   }
-  usual_ &= !layout_.attributes && layout_.event < 0;
+  usual_ &= !layout_.attributes && !layout_.decimal_comma && layout_.event < 0;
   n_rest_ = layout_.n_fields == 0 ? -1 : layout_.n_fields - 2 - (w >= 0) - (t >= 0);
   // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';

@@ -20,6 +20,7 @@ struct TextLayout {
   bool whole_v = false;
   bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
   bool skips_faults = false;  // otherwise reading stops at the first fault
+  bool decimal_comma = false;  // weights are written as 0,5
   int n_fields = 0;           // of each record; 0: any number. Empty fields may follow
   bool attributes = false;    // the third field is a dict of Python, as networkx writes it, which may have a weight
 };

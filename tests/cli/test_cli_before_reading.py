@@ -50,9 +50,7 @@ CASES = [
     (f"{LABEL} --label-col group", "labels.csv: has no column 'group', only 'node', 'label'"),
     (f"{LABEL} --node-col 5", "labels.csv: has no column 5"),
     (f"{LABEL} --source-col from", "edges.csv: has no column 'from'"),
-    ("label edges.csv --labels heading.csv",
-     "heading.csv, row 1: 'who,group' seems to be a heading, but no column has a usual name; name "
-     "them with --node-col and --label-col; if it is a label, move it to another row"),
+    ("label edges.csv --labels heading.csv --label-col class", "heading.csv: has no"),
     ("label edges.csv --labels empty.csv", "empty.csv: is empty: there is no line with a label"),
     ("label edges.csv other.csv --labels labels.csv --target-col dst",
      "other.csv: has no column 'dst', only 'u', 'x'"),

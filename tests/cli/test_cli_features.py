@@ -315,7 +315,7 @@ def test_ids_of_several_kinds(folder: Path):
     Path("labels.csv").write_text("user_id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(12)))
     ages = "".join(f"{i},{20 + 10 * (i % 2)}\n" for i in range(60))
     Path("nodes.csv").write_text("user_id,age\n" + ages)
-    result = label(*ALL, "-o", "out.csv")
+    result = label(*ALL, "-o", "out.csv", "--bipartite")
     assert result.exit_code == 0, result.output
     assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
     rows = read()

@@ -261,11 +261,11 @@ def test_without_the_extra_the_command_says_how_to_install_it(
 
 def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
     # A partition that takes its time: a pipe that nobody writes to.
-    pipe = tmp_path / "edges.csv"
-    os.mkfifo(pipe)
-    first = tmp_path / "first.csv"
-    first.write_text("u,v\nperson 0,person 1\n")
-    args = [*OHMLEARN, "label", str(first), str(pipe), "--labels", str(known)]
+    folder = tmp_path / "edges"  # pipes that are named are refused
+    folder.mkdir()
+    os.mkfifo(folder / "second.csv")
+    (folder / "first.csv").write_text("u,v\nperson 0,person 1\n")
+    args = [*OHMLEARN, "label", str(folder), "--labels", str(known)]
     process = subprocess.Popen(
         [*args, "--format", "csv", "--cluster", "local:2"],
         stdout=subprocess.PIPE,

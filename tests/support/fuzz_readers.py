@@ -132,8 +132,18 @@ def _dictionaries(file) -> None:
 
 
 # Name -> suffix of the file, and valid files to damage.
+METIS = b"% mesh\n5 5\n2 3\n1 3 4\n1 2 5\n2\n3\n"
+METIS_WEIGHTS = b"3 2 011 2\n7 7 2 5\n7 7 1 5 3 0.5\n7 7 2 0.5\n"
+GRAPHML = b"""<?xml version="1.0"?><graphml>
+<key id="w" for="edge" attr.name="weight" attr.type="double"/>
+<graph edgedefault="undirected"><node id="a"/><node id="b"/><node id="c"/>
+<edge source="a" target="b"><data key="w">2.5</data></edge>
+<edge source="b" target="c"/></graph></graphml>"""
+
 READERS = {
     "csv": (".csv", [_csv(), _csv("\r"), _mixed_ends(), _quoted_ends()]),
+    "metis": (".graph", [METIS, METIS_WEIGHTS]),
+    "graphml": (".graphml", [GRAPHML]),
     "gzip": (".csv.gz", [gzip.compress(_csv())]),
     "zstd": (".csv.zst", [pa.compress(_csv(), "zstd", asbytes=True)]),
     "jsonl": (".jsonl", [_json(NAMES), _json(U)]),

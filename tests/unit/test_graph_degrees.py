@@ -96,5 +96,5 @@ def test_batches_that_are_refused():
     assert counted.degrees_of(3).tolist() == [1.0, 1.0, 0.0]
     with pytest.raises(ValueError, match=r"but w\[0\] = -1\.0"):
         read_through(counted)
-    with pytest.raises(TypeError, match="edges are needed, got the path"):
-        read_through(count("edges.csv"))
+    with pytest.raises(FileNotFoundError, match="there is no file none"):
+        read_through(count("none.csv"))

@@ -91,14 +91,14 @@ def test_sparsifiers_and_logs(tmp_path, kind):
 
 def test_a_table_after_numbers_is_refused():
     table = make_table("pandas")
-    ask = r"got a DataFrame; read it with ohmlearn\.read_edges\(\.\.\.\)"
+    ask = r"numbers, but no ids, .* a DataFrame .* read all edges with ohmlearn\.read_edges"
     with pytest.raises(TypeError, match=ask):
         StreamingSparsifier(random_state=0).update([0], [1]).update(table)
     with pytest.raises(TypeError, match=ask):
         certify(table, Graph.from_edges([0, 1, 2], [1, 2, 3]))
     with pytest.raises(TypeError, match=ask):
         HFSClassifier(random_state=0).update(([0], [1])).update(table)
-    with pytest.raises(TypeError, match=ask):
+    with pytest.raises(TypeError, match="got a DataFrame; read it with"):
         Graph.from_batches(table)
 
 

@@ -188,7 +188,8 @@ def test_frame_of_labels_and_weights_needs_nodes():
 @pytest.mark.parametrize("heading", ["item", "item_id"])
 @pytest.mark.parametrize("form", ["frame", "index of a frame", "Series"])
 def test_heading_says_the_kind_of_the_nodes(heading, form):
-    edges = read_edges(pandas.DataFrame({"user_id": [1, 2, 2, 3], "item_id": [1, 1, 2, 2]}))
+    frame = pandas.DataFrame({"user_id": [1, 2, 2, 3], "item_id": [1, 1, 2, 2]})
+    edges = read_edges(frame, bipartite=True)
     y = pandas.DataFrame({heading: [1, 2], "label": [0, 1]})
     if form == "index of a frame":
         y = pandas.DataFrame({"a": [1.0, 0.0], "b": [0.0, 1.0]}, pandas.Index([1, 2], name=heading))
@@ -198,12 +199,10 @@ def test_heading_says_the_kind_of_the_nodes(heading, form):
     assert model.nodes_.ids(model.labelled_).tolist() == ["item:1", "item:2"]
 
 
-def test_pairs_and_paths_are_no_labels():
+def test_pairs_are_no_labels():
     for y in (list(GIVEN.items()), [(3, 0), (30, 1)], [["n3", 0], ["n30", 1]]):
         with pytest.raises(ValueError, match=r"y has pairs, such as .*3.*, give dict\(y\)"):
             HFSClassifier().fit_edges(stream(), y)
-    with pytest.raises(ValueError, match=r"got the path 'k\.csv'; read the file .*\.read_csv"):
-        HFSClassifier().fit_edges(stream(), "k.csv")
     shares = [(1, 0), *[(0, 0)] * (N - 2), (0, 1)]
     model = HFSClassifier(random_state=0).fit_edges(PATH, shares)
     assert model.labelled_.tolist() == [0, N - 1]

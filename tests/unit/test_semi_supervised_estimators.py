@@ -164,12 +164,15 @@ def test_class_prior():
     graph, y = gallery.path(20), {0: 0, 19: 1}
     for normalization in ("stable", "cmn", None):
         model = HFSClassifier(
-            epsilon=None, class_prior=[1, 3], normalization=normalization, calibration=None
+            epsilon=None, class_prior=[0.25, 0.75], normalization=normalization, calibration=None
         ).fit_edges(graph, y)
         assert np.bincount(model.transduction_).tolist() == [5, 15]
         np.testing.assert_allclose(model.class_prior_, [0.25, 0.75])
         named = HFSClassifier(
-            epsilon=None, class_prior={1: 3, 0: 1}, normalization=normalization, calibration=None
+            epsilon=None,
+            class_prior={1: 0.75, 0: 0.25},
+            normalization=normalization,
+            calibration=None,
         ).fit_edges(graph, y)
         assert np.array_equal(named.label_distributions_, model.label_distributions_)
         # Within each class the order of the probabilities is that without a prior.

@@ -67,7 +67,7 @@ def test_shares_are_met_if_the_order_of_nodes_has_a_period():
     v = np.where(random.random(len(u)) < 0.8, same, random.integers(0, n, len(u)))
     truth = np.arange(n) % classes
     labels = {int(node): int(truth[node]) for node in random.choice(n, 60, replace=False)}
-    model = HFSClassifier(epsilon=None, class_prior=[1, 1, 1], random_state=0)
+    model = HFSClassifier(epsilon=None, class_prior=[1 / 3, 1 / 3, 1 / 3], random_state=0)
     model.fit_edges((np.append(u, np.arange(n - 1)), np.append(v, np.arange(1, n))), labels)
     assert np.bincount(model.transduction_) / n == pytest.approx(np.full(3, 1 / 3), abs=0.02)
 

@@ -5,7 +5,16 @@ from stream_cases import edges
 
 from ohmlearn import read_edges
 from ohmlearn.reading import SourceError
-from ohmlearn.reading.column_headings import find_ends, is_one_kind, kind_of, kinds_of_headings
+from ohmlearn.reading.column_headings import (
+    find_ends,
+    is_id,
+    is_one_kind,
+    is_time,
+    kind_of,
+    kinds_of_headings,
+    names_kind,
+    simplify,
+)
 from ohmlearn.reading.read_options import EDGE_ENDS
 
 
@@ -90,24 +99,26 @@ def test_weak_guesses_are_refused(tmp_path, text, problem):
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
+    ("text", "columns", "weights"),
     [
-        ("1 2\n", (0, 1)),
-        ("1 2 3\n", (0, 1)),
-        ("6 2 4 1289241911.72\n2 6 4 1289241941.53\n", (0, 1)),
-        ("ann bob 0.5\n", (0, 1)),
-        ("2026-01-01 1 2\n2026-01-02 1 2\n", (1, 2)),
-        ("0.5 1 2\n0.25 3 4\n", (1, 2)),
-        ("".join(f"{1_700_000_000 + 9 * i} {i} {i + 1}\n" for i in range(9)), (1, 2)),
-        ("".join(f"{1_700_000_000 - 7**i} {i} {i + 1}\n" for i in (3, 1, 4, 2, 5)), (0, 1)),
-        ("1.0 2.0 1\n2.0 3.0 1\n", (0, 1)),
+        ("1 2\n", (0, 1), None),
+        ("1 2 3\n", (0, 1), 2),
+        ("6 2 4 1289241911.72\n2 6 4 1289241941.53\n", (0, 1), 2),
+        ("ann bob 0.5\n", (0, 1), 2),
+        ("2026-01-01 1 2\n2026-01-02 1 2\n", (1, 2), None),
+        ("0.5 1 2\n0.25 3 4\n", (1, 2), 0),
+        ("".join(f"{1_700_000_000 + 9 * i} {i} {i + 1}\n" for i in range(9)), (1, 2), None),
+        ("".join(f"{1_700_000_000 - 7**i} {i} {i + 1}\n" for i in (3, 1, 4, 2, 5)), (0, 1), 2),
+        ("1.0 2.0 1\n2.0 3.0 1\n", (0, 1), 2),
     ],
 )
-def test_lists_without_headings(tmp_path, text, columns):
+def test_lists_without_headings(tmp_path, text, columns, weights):
     path = tmp_path / "e.txt"
     path.write_text(text)
     u, v = columns
-    assert read_edges(path).columns == f"u = column {u}, v = column {v}, no weights (guessed)"
+    found = str(read_edges(path).columns)
+    weights = "no weights" if weights is None else f"weights = column {weights}"
+    assert found.startswith(f"u = column {u}, v = column {v}, {weights} (guessed")
 
 
 def test_one_end_is_named(tmp_path):
@@ -121,8 +132,8 @@ def test_one_end_is_named(tmp_path):
     assert edges(read_edges(path, source_col="who", bipartite=False)) == ([3], [2], None)
     path = tmp_path / "e.txt"
     path.write_text("1 2 3\n")
-    assert edges(read_edges(path, source_col=2)) == ([3], [2], None)
-    assert edges(read_edges(path, source_col=1)) == ([2], [1], None)
+    assert edges(read_edges(path, source_col=2)) == ([3], [2], [1.0])
+    assert edges(read_edges(path, source_col=1)) == ([2], [1], [3.0])
 
 
 def test_columns_by_type():
@@ -156,3 +167,26 @@ def test_headings_of_text(tmp_path):
     assert edges(read_edges(path))[0] == ["p1", "p2"]
     path.write_text("a b\nb c\n")
     assert edges(read_edges(path))[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("function", "headings", "expected"),
+    [
+        (simplify, ["FromNodeId", " User ID", ":START_ID", "Kunde-Nr."],
+         ["from_node_id", "user_id", "start_id", "kunde_nr"]),
+        (kind_of, ["user_id", "MovieID", "Query Key", "grid", "id"],
+         ["user", "movie", "query", "grid", "id"]),
+        (is_id, ["user_id", "MovieID", "id", "paid"], [True, True, False, False]),
+        (is_time, ["seen_at", "Event Date", "timestamp_ms", "state"], [True, True, True, False]),
+        (lambda heading: names_kind(heading, "User"), ["user", "UserID", "userid", "Users", "node"],
+         [True, True, True, True, False]),
+        (lambda pair: is_one_kind(*pair), [("src_ip", "dst_ip"), ("buyer", "seller"),
+         ("shop", "tag"), ("payer", "payee"), ("payee_id", "payer_id")],
+         [True, True, False, True, True]),
+        (lambda headings: find_ends(headings, [("u", "v")]),
+         [["seen_at", "src_package", "dst_package"], ["rating", "user_id", "movie_id"],
+          ["src_ip", "src_port", "dst_ip", "dst_port"]], [(1, 2), (1, 2), None]),
+    ],
+)  # fmt: skip
+def test_what_headings_mean(function, headings, expected):
+    assert [function(heading) for heading in headings] == expected

@@ -30,11 +30,29 @@ __all__ = [
     "watch_edges",
 ]
 
+
+class WithAlias(click.Option):
+    """An option whose second name, which it had before, still works but is not in the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Leave out the second name."""
+        record = super().get_help_record(ctx)
+        return record and (record[0].replace(f", {self.opts[1]}", ""), record[1])
+
+
 # One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
 READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
-    click.option("--weight-col", help="Column of the weights."),
+    click.option(
+        "--weight",
+        "--weight-col",
+        "weight_col",
+        cls=WithAlias,
+        help="Column of the weights, or a function of it: amount:log is log(1 + amount), "
+        "amount:sqrt its root, amount:cap=0.99 at most its 0.99 quantile among the first 100,000 "
+        "edges. none: no weights.",
+    ),
     click.option(
         "--time-col", "time", help="Column of the times: numbers, or dates such as 2026-03-31."
     ),
@@ -52,7 +70,18 @@ READING = (
         "--format",
         "format",
         type=click.Choice(
-            ["csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"]
+            [
+                "csv",
+                "tsv",
+                "text",
+                "jsonl",
+                "parquet",
+                "arrow",
+                "matrix_market",
+                "metis",
+                "graph",
+                "numpy",
+            ]
         ),
         help="Format of the edges; by default found from names and first bytes.",
     ),
@@ -189,6 +218,8 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
     chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
     for name in ("source_col", "target_col", "weight_col", "time", "event_id_col"):
         chosen[name] = as_column(chosen[name])
+    if chosen["weight_col"] in ("none", "False"):
+        chosen["weight_col"] = False
     chosen["latest"] = as_moment(chosen["latest"])
     if options["kinds"] is not None:
         if chosen["bipartite"] is False:

@@ -1,7 +1,6 @@
 """Options of the commands that label nodes, and the model that they describe."""
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ import click
 from ohmlearn.cli.class_prior_option import check_shares, read_shares
 from ohmlearn.cli.edge_options import as_column, fraction
 from ohmlearn.cli.messages import tell
-from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.label_job import Labelling
@@ -105,8 +103,7 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
     """Return the labels of a file, and print which columns they are from if there are weights."""
     from ohmlearn.reading.label_table import read_labels
 
-    labels = read_labels(path, **{name: as_column(options[name]) for name in LABEL_COLUMNS})
-    _refuse_heading(labels)
+    labels = read_labels(path, *(as_column(options[name]) for name in LABEL_COLUMNS))
     if labels.n_minus_ones > 0:
         n, one = labels.n_minus_ones, labels.n_minus_ones == 1
         rows, count = ("row", "counts") if one else ("rows", "count")
@@ -115,7 +112,8 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
             UserWarning,
             stacklevel=2,
         )
-    if labels.weights is not None and not (options["quiet"] or options["as_json"]):
+    usual = labels.id_heading is None or labels.has_usual_headings
+    if (labels.weights is not None or not usual) and not (options["quiet"] or options["as_json"]):
         tell(f"{labels.path}: {labels.columns}")
     return labels
 
@@ -125,30 +123,6 @@ def check_label_columns(options: dict[str, Any]) -> None:
     for name in LABEL_COLUMNS:
         if options[name] is not None and options["labels_file"] is None:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --labels")
-
-
-def _refuse_heading(labels: "FileLabels") -> None:
-    """Refuse a first row that is very probably a heading, before edges are read for nothing.
-
-    That is, its label is in no other row, and all other labels are in several.
-    """
-    from ohmlearn.reading.source_errors import refuse_source
-
-    heading = labels.heading
-    if heading is None or isinstance(labels[heading], list):
-        return
-    every = (one for label in labels.values() for one in as_list(label))
-    counts = Counter(str(one) for one in every)
-    counts.pop(str(labels[heading]))
-    if counts and min(counts.values()) > 1:
-        row = f"{heading},{labels[heading]}"
-        refuse_source(
-            labels.path,
-            f"{row!r} seems to be a heading, but no column has a usual name; name them with "
-            f"{Param('node_col')} and {Param('label_col')}; if it is a label, move it to another "
-            f"row",
-            "row 1",
-        )
 
 
 def has_many_classes(labels: "FileLabels") -> bool:

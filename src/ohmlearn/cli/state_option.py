@@ -125,7 +125,7 @@ def join_labels(found: Labelling, new: FileLabels | None) -> tuple[FileLabels, d
     assert ids is not None
     given = FileLabels("the state") if new is None else _with_ids_of(ids, new)
     joined = FileLabels(given.path)
-    joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
+    joined.columns, joined.weights = given.columns, {}
     known = None if found.problem is None else found.problem.labels
     names = [] if known is None else [str(name) for name in ids.ids(known.nodes)]
     nodes = {node: at for at, node in enumerate(names)}
@@ -159,8 +159,8 @@ def _with_ids_of(nodes: NodeTable, labels: FileLabels) -> FileLabels:
     ids = [str(node) for node in own.tolist()]
     found = FileLabels(labels.path)
     found.update(_join_rows(ids, labels))
-    found.heading, found.columns, found.id_heading = (
-        labels.heading, labels.columns, labels.id_heading,
+    found.columns, found.id_heading = (
+        labels.columns, labels.id_heading,
     )  # fmt: skip
     if labels.weights is not None:
         found.weights = _join_rows(ids, labels.weights)

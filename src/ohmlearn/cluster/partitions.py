@@ -15,7 +15,7 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import ColumnSample, choose_columns
 from ohmlearn.reading.file_edges import EdgeStream
-from ohmlearn.reading.file_names import find_files, find_format, find_size, is_log
+from ohmlearn.reading.file_names import find_files, find_format, find_size, is_log, is_pipe
 from ohmlearn.reading.parquet_reader import ParquetFile
 from ohmlearn.reading.read_edges import READERS, open_stream
 from ohmlearn.reading.read_options import ReadOptions
@@ -87,8 +87,8 @@ def divide_files(
             f"edges in partitions are {wanted}, got {type(edges).__name__}"
             + (f" with {type(paths[0]).__name__}" if isinstance(paths, list) and paths else "")
         )
-    if "-" in paths:
-        raise ValueError("workers cannot read this process's standard input; write it to files")
+    if any(path == "-" or is_pipe(os.fspath(path)) for path in paths):
+        raise ValueError("workers cannot read standard input or pipes; write the edges to files")
     where = options.filesystem
     places = [_absolute(os.fspath(path), where) for path in paths]
     files = [
@@ -114,7 +114,8 @@ def choose_frame_columns(
     ([1, 2, 0], "u = 'src', v = 'dst', no weights (guessed)")
     """
     chosen = choose_columns("the DataFrame", options, names, len(names), values)
-    columns = (options.source_col, options.target_col, options.weight_col, options.time)
+    weight = options.weight and options.weight.column
+    columns = (options.source_col, options.target_col, weight, options.time)
     if any(isinstance(column, int) and column is not True for column in columns):
         return list(range(len(names))), str(chosen)  # positions count from the first column
     more = [] if options.where is None else columns_of(parse_where(options.where))
@@ -161,7 +162,14 @@ def make_options(options: dict[str, Any]) -> ReadOptions:
             f"the other, but partitions are read at the same time",
             remedy="drop repeated events first, for example with drop_duplicates",
         )
-    return ReadOptions(**options)
+    found = ReadOptions(**options)
+    if found.weight is not None and found.weight.function == "cap":
+        raise InputError(
+            f"{Param('weight_col', found.weight_col)} needs the first edges, which partitions that "
+            f"are read at the same time do not know",
+            remedy="use log or sqrt, or write the weights to the files",
+        )
+    return found
 
 
 def _absolute(path: str, filesystem: Any) -> str:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.errors import InputError, Param, bad_value
+from ohmlearn._warnings import warn
+from ohmlearn.errors import InputError, OhmWarning, Param, bad_value
 
 __all__ = [
     "AccuracyEstimate",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+ROUNDING = 0.005  # how far the sum of rounded shares may be from 1
 TEMPERATURES: Floats = np.geomspace(1 / 60, 50, 25)
 SHARES: Floats = np.linspace(0.005, 0.995, 34)
 # Errors of leave-one-out predictions are correlated, so an interval for independent ones is too
@@ -268,8 +270,10 @@ def match_shares(
     return best
 
 
-def check_shares(given: Any, classes: NDArray[Any]) -> Floats:
+def check_shares(given: Any, classes: NDArray[Any], *, warns: bool = False) -> Floats:
     """Return shares of the classes that sum to 1, from an array or a dict {class: share}.
+
+    With `warns`, those that did not are reported.
 
     Examples
     --------
@@ -295,6 +299,14 @@ def check_shares(given: Any, classes: NDArray[Any]) -> Floats:
         raise bad_value(
             "class_prior", f"have one positive entry for each of the classes {names}", given
         )
-    shares = shares / shares.max()  # so that the sum does not overflow
-    normalised: Floats = shares / shares.sum()
+    largest = shares.max()
+    parts = shares / largest  # so that the sum does not overflow
+    normalised: Floats = parts / parts.sum()
+    total = float(largest) * float(parts.sum())
+    if warns and abs(total - 1.0) > ROUNDING:
+        warn(
+            f"the shares in {Param('class_prior')} sum to {total:g}, not to 1, so each is divided "
+            f"by the sum: that of {names[0]!r} is {normalised[0]:.3g}; give shares that sum to 1",
+            OhmWarning,
+        )
     return normalised

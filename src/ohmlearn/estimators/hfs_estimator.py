@@ -24,7 +24,7 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
-from ohmlearn.estimators.problem import HFSParameters, Problem
+from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
@@ -35,6 +35,7 @@ from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact
 from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.reading.label_table import FileLabels, as_node_ids
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["HFSEstimator"]
@@ -99,7 +100,7 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
         _refuse_edges(X, y)
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=edges.nodes is not None)
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=edges.nodes is not None)
         self._set(label(edges, self._kind, y, p, sample_weight=sample_weight))
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":
@@ -121,18 +122,19 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        edges : stream, Graph, table, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
+        edges : stream, Graph, table, path, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. A
-            graph may be one of networkx, whose nodes keep their names. A table or data frame is
-            read by `read_edges` with its defaults. Each
+            graph may be one of networkx, whose nodes keep their names. A path, a table, a data
+            frame and a list of edges with names are read by `read_edges` with its defaults. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
-        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+        y : array-like of shape (n_nodes,), dict {node: label}, Series, table or path
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
             ``edges.nodes.ids()``, as an array y must be; it is refused if ids are 0, 1, 2, ... in
             another order. The index of a pandas Series has the nodes, as the first column of a
-            table of two columns, or its column "node", does. The labels have no influence on the
+            table of two columns, or its column "node", does. A path is read as a table of labels,
+            perhaps with a column of weights. The labels have no influence on the
             sparsifier. A node may have several labels or a distribution; see `fit`.
         sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
 optional
@@ -179,12 +181,18 @@ optional
         p, given = self._parameters(), edges
         is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
         edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
-        if is_table(given) and y is not None and not is_mapping(y, edges.nodes):
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=True)
+        if (
+            (is_table(given) or isinstance(given, str | os.PathLike))
+            and y is not None
+            and not is_mapping(y, edges.nodes)
+        ):
             raise TypeError(
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
             )
+        if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
+            as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         how = {"sample_weight": sample_weight, "n_nodes": n_nodes, "at": at, "since": since}
         self._set(label(edges, self._kind, y, p, sparsifier=sparsifier, **how))
         for name in POINTS:
@@ -292,7 +300,7 @@ optional
         check_is_fitted(self, "kept_")
         now = self._labelling()
         by_index = now.kept.nodes is not None or not hasattr(self, "n_features_in_")
-        y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
+        y, sample_weight = self._pair_labels(y, sample_weight, by_index=by_index)
         n_nodes = self.graph_.n_nodes if now.kept.n_nodes is None else now.kept.n_nodes
         rows = self._kind.read(now.parameters, y, n_nodes, now.kept.nodes, sample_weight)
         self._set(now.solve(self._kind.make(rows, now.kept, now.parameters, now.before)))
@@ -409,6 +417,10 @@ optional
         values: dict[str, Any] = self.get_params(deep=False)
         known = {name: values[name] for name in HFSParameters.names() if name in values}
         return HFSParameters.check(type(self).__name__, known, **self._narrower)
+
+    def _pair_labels(self, y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
+        numbers = self._kind is NumberProblem
+        return pair_by_node(y, sample_weight, by_index=by_index, numbers=numbers)
 
     def _labelling(self) -> Labelling:
         """Return the present state for the labelling job."""

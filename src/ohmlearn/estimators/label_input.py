@@ -6,6 +6,7 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._warnings import warn
-from ohmlearn.checks.edge_arrays import check_node_ids
+from ohmlearn.checks.edge_arrays import check_node_ids, is_table
 from ohmlearn.errors import InputError, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.column_headings import is_id
-from ohmlearn.reading.label_table import as_node_ids, gather
+from ohmlearn.reading.label_table import as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 MISSING = ("NAType", "NaTType")  # of pandas
+SERIES = ("Series", "ChunkedArray", "Array")  # single columns, which have no nodes
 NODES = ("node", "node_id", "id")  # usual headings of the column of nodes
 VALUES = ("label", "class", "target", "weight")  # and of the other one
 BY_NODE = "a dict {node: weight}, or a Series with nodes as its index"
@@ -61,7 +64,6 @@ class Labels(NamedTuple):
     soft: NDArray[np.bool_]  # whether the row is a share of a distribution
     classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
-    heading: Any = None  # a node that may be the heading of the file
     id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
 
 
@@ -108,11 +110,6 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
         there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
         refuse_source(
             labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
-        )
-    if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
-        why = "seems to be a heading, but no column has a usual name"
-        refuse_source(
-            labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1"
         )
     numbers = ids.add(nodes).astype(np.int64)
     order = np.argsort(numbers, kind="stable")
@@ -222,7 +219,7 @@ def find_classes(
             f"strings or integers; use HFSRegressor for numbers, or convert y with str if each "
             f"number is a class"
         )
-    _warn_empty_name(values)
+    _warn_names(values, labels.path)
     return _choose(labels, known)._replace(values=values)
 
 
@@ -297,14 +294,13 @@ def _split(
             "requires y to be passed, but the target y is None; give an array with one entry for "
             "each node, or a dict {node: label}"
         )
-    path, heading, id_heading, names = "y", None, None, None
+    path, id_heading, names = "y", None, None
     nodes: Any
     if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
         if isinstance(y, Mapping):  # a frame would answer with its columns
-            path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
-            id_heading = getattr(y, "id_heading", None)
+            path, id_heading = getattr(y, "path", "y"), getattr(y, "id_heading", None)
         elif isinstance(y.index.name, str):
             id_heading = y.index.name
         nodes, entries = _split_mapping(y, ids, classes)
@@ -328,18 +324,21 @@ def _split(
         sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
     )
     nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
-    return Labels(nodes, values, weights, soft, names, path, heading, id_heading)
+    return Labels(nodes, values, weights, soft, names, path, id_heading)
 
 
 def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
     """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
         return y.index.tolist(), _as_array(y, classes)
+    path = getattr(y, "path", None)
     y = as_dict(y)
     entries = np.empty(len(y), dtype=object)
     entries[:] = list(y.values())
     if ids is not None:
         return list(y), entries
+    if path is not None:  # ids in files are strings
+        return as_node_ids(path, list(y), "int64"), entries
     named = next((key for key in y if isinstance(key, str)), None)
     if named is not None:
         raise InputError(
@@ -424,15 +423,27 @@ def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
         )
 
 
-def _warn_empty_name(values: NDArray[Any]) -> None:
-    """Warn of the empty string, which is a class like any other."""
-    n_empty = int(np.count_nonzero(values == "")) if values.dtype.kind in "UT" else 0
-    if n_empty > 0:
+def _warn_names(values: NDArray[Any], path: str) -> None:
+    """Warn of an empty string, which is a class like any other, and of names that are alike."""
+    if values.dtype.kind not in "UT":
+        return
+    counts = Counter(values.tolist())
+    if counts[""]:
         warn(
-            f"{Param('y')} has the class '', an empty string ({n_empty:,} labels); mark "
-            f"unlabelled nodes by None",
-            OhmWarning,
+            f"{path} has the class '', an empty string ({counts['']:,} labels); mark unlabelled "
+            f"nodes by None",
         )
+    alike: dict[str, list[str]] = {}
+    for name in sorted(counts):
+        alike.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            shown = " and ".join(f"{name!r} ({counts[name]:,} labels)" for name in names[:5])
+            warn(
+                f"{path} has the classes {shown}, which differ only in case or blanks; they are "
+                f"different classes; if they are one, write them alike, for example with "
+                f".strip().lower()",
+            )
 
 
 def is_unlabelled(value: Any) -> bool:
@@ -608,11 +619,9 @@ def by_node(given: Any, *, by_index: bool) -> Any:
         columns = [given.iloc[:, at].tolist() for at in range(len(names))]
         if not _is_table(names, columns):
             return given  # shares of the classes, or a single column
-    elif (library, name) in (("pyarrow", "Table"), ("pyarrow", "RecordBatch")):
-        names = given.schema.names
-        columns = [given.column(at).to_pylist() for at in range(len(names))]
-    elif (library, name) == ("polars", "DataFrame"):
-        names, columns = given.columns, [column.to_list() for column in given]
+    elif name not in SERIES and is_table(given):
+        table = read_whole(given)
+        names, columns = table.column_names, [column.to_pylist() for column in table.columns]
     else:
         return given
     if len(names) != 2:
@@ -649,21 +658,12 @@ def _find_nodes(names: list[Any]) -> int:
 
 
 def label_heading(y: Any) -> str | None:
-    """Return the name of the column that labels come from, if it has one.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> label_heading(pandas.Series([1, 0], name="fraud")), label_heading([1, 0])
-    ('fraud', None)
-    >>> label_heading(pandas.DataFrame({"node": [7, 8], "fraud": [1, 0]}))
-    'fraud'
-    """
+    """Return the name of the column that labels come from, if it has one."""
     library, kind = type(y).__module__.partition(".")[0], type(y).__name__
     names: list[Any] = []
     if library == "pyarrow":
         names = y.schema.names if kind in ("Table", "RecordBatch") else []
-    elif library in ("pandas", "polars"):
+    elif library in ("pandas", "polars", "duckdb", "_duckdb"):
         names = [y.name] if kind == "Series" else list(getattr(y, "columns", ()))
     elif isinstance(y, Mapping):
         names = [getattr(y, "label_heading", None)]
@@ -672,34 +672,26 @@ def label_heading(y: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def pair_by_node(y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
-    """Return labels and their weights, as dicts if the labels are given by node.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> y, weights = (pandas.Series(values, ["ann", "bob"]) for values in (["x", "y"], [1, 2]))
-    >>> pair_by_node(y, weights, by_index=True)
-    ({'ann': 'x', 'bob': 'y'}, {'ann': 1, 'bob': 2})
-    """
-    _refuse_path_or_pairs(y, by_index)
+def pair_by_node(
+    y: Any, sample_weight: Any, *, by_index: bool, numbers: bool = False
+) -> tuple[Any, Any]:
+    """Return labels and their weights, as dicts if the labels are given by node; a path is read."""
+    if isinstance(y, str | os.PathLike):
+        y = read_labels(os.fspath(y), numbers=numbers)
+        sample_weight = y.weights if sample_weight is None else sample_weight
+    _refuse_pairs(y, by_index)
     labels = by_node(y, by_index=by_index)
     if isinstance(labels, Mapping):  # else weights are in the order of the nodes, too
         sample_weight = by_node(sample_weight, by_index=True)
     return labels, sample_weight
 
 
-def _refuse_path_or_pairs(y: Any, by_index: bool) -> None:
+def _refuse_pairs(y: Any, by_index: bool) -> None:
     """Refuse what looks like labels by node, but is none of the forms that are taken.
 
     Pairs of numbers may be shares of two classes instead: for points, if they are lists, and if
     the first numbers are not all different.
     """
-    if isinstance(y, str | os.PathLike):
-        raise InputError(
-            f"{Param('y')} must be labels, got the path {os.fspath(y)!r}; read the file first, "
-            f'for example with pandas.read_csv(path).set_index("node")["label"]'
-        )
     if not isinstance(y, list | tuple) or not y:
         return
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in y):

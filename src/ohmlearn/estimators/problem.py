@@ -417,7 +417,7 @@ class ClassProblem(Problem):
                 f"wrong column"
             )
         if p.known_shares:
-            check_shares(p.class_prior, classes)
+            check_shares(p.class_prior, classes, warns=True)
         return labels
 
     @property

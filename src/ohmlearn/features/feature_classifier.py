@@ -199,7 +199,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         if self.class_prior is None:
             return labels
         counts = labels.weights @ labels.values
-        wanted = check_shares(self.class_prior, self.classes_)
+        wanted = check_shares(self.class_prior, self.classes_, warns=True)
         ratios = np.clip(wanted * counts.sum() / np.maximum(counts, 1e-300), 1 / SHIFT, SHIFT)
         return labels._replace(weights=labels.weights * (labels.values @ ratios))
 

@@ -23,7 +23,7 @@ from ohmlearn.nodes.node_ids import (
     as_ids,
     read_ids,
 )
-from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
@@ -65,10 +65,12 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
         refuse_source(name, why)
     if n_columns == 4 and options.time is True:
         options = replace(options, time=3)
+    sample = _look_at_rows(array)
     others = [at for at in range(n_columns) if options.time is True or at != options.time]
-    if len(others) == 3 and options.weight_col is None and options.rows.weights:
+    is_clear = len(others) == 3 and others[2] not in sample.doubts
+    if is_clear and options.weight_col is None and options.rows.weights:
         options = replace(options, weight_col=others[2])
-    columns = choose_columns(name, options, None, n_columns, _look_at_rows(array))
+    columns = choose_columns(name, options, None, n_columns, sample)
     u, v, w, t = (None if at is None else array[:, at] for at in _four(columns))
     return (u, v, w, t), columns
 
@@ -83,11 +85,17 @@ def look_at_types(types: Iterable[np.dtype[Any]]) -> ColumnSample:
 
 
 def _look_at_rows(array: NDArray[Any]) -> ColumnSample:
-    """Return which columns of a matrix have fractions in the first rows."""
-    if array.dtype.kind != "f":
+    """Return which columns of a matrix have fractions or may be weights, by the first rows."""
+    if array.dtype.kind not in "iuf" or len(array) == 0:
         return ColumnSample()
-    first = array[:LOOK]
-    return ColumnSample(fractions=set(np.flatnonzero((first % 1 > 0).mean(axis=0) > 0.5).tolist()))
+    first = np.nan_to_num(array[:LOOK])
+    is_fraction = (first % 1 > 0).mean(axis=0) > 0.5
+    every = range(array.shape[1])
+    return ColumnSample(
+        fractions=set(np.flatnonzero(is_fraction).tolist()),
+        numbers=every,
+        doubts={at: doubt for at in every if (doubt := doubt_weights(first[:, at]))},
+    )
 
 
 def _four(columns: ColumnChoice) -> tuple[int, int, int | None, int | None]:
@@ -321,6 +329,8 @@ class BatchSource(Source):
 
     def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
         super().__init__(name, options)
+        if options.weight_col is False:
+            columns = (*columns[:2], None, columns[3])
         check_equal_sizes(
             **{x: len(c) for x, c in zip("uvwt", columns, strict=True) if c is not None}
         )
@@ -336,7 +346,10 @@ class BatchSource(Source):
                 refuse_source(name, why + (" and no fourth array" if columns[3] is None else use))
             time = 3
         kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
-        self.columns = ColumnChoice(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)
+        names = list("uvwt")
+        self.columns = ColumnChoice(
+            0, 1, weight, names, "", t=time, kinds=kinds, scale=options.weight
+        )
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""

@@ -14,14 +14,15 @@ from ohmlearn.checks.edge_arrays import (
     is_matrix,
     is_table,
     refuse_other_graph,
-    refuse_table,
 )
 from ohmlearn.edges.in_memory import ArrayEdges, GraphEdges, IterableEdges, NamedEdges
 from ohmlearn.edges.protocol import Edges
 from ohmlearn.edges.wrapped import CheckedEdges
+from ohmlearn.errors import InputTypeError
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.reading.iterable_reader import columns_of_rows
 from ohmlearn.reading.read_edges import read_edges
 
 __all__ = ["as_edges", "as_edges_and_sparsifier", "as_named_edges"]
@@ -48,8 +49,8 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
 
     Parameters
     ----------
-    given : Edges, EdgeLog, Graph, tuple of arrays, graph of networkx, table, iterable of batches, \
-or function that returns one
+    given : Edges, EdgeLog, Graph, tuple of arrays, graph of networkx, table, path, list of edges, \
+iterable of batches, or function that returns one
     nodes : NodeTable, optional
         The ids so far, which a table continues.
     is_first : bool
@@ -72,10 +73,6 @@ or function that returns one
         return GraphEdges(given)
     if isinstance(given, tuple):
         return ArrayEdges(given)
-    if isinstance(given, str | PathLike):
-        raise TypeError(
-            f"edges are needed, got the path {given!s}; read it with ohmlearn.read_edges"
-        )
     can_match = is_first or nodes is not None
     if is_from("networkx", given):
         graph = Graph.from_networkx(given)
@@ -84,9 +81,19 @@ or function that returns one
             graph.nodes.add(np.arange(graph.n_nodes))
         if can_match or graph.nodes is None:
             return GraphEdges(graph)
-    if can_match and is_table(given):
-        return read_edges(given, nodes=nodes)
-    refuse_table(given)
+    columns = columns_of_rows(given)
+    if columns is not None and nodes is None and not isinstance(columns[0][0], str):
+        return ArrayEdges(columns)  # numbers, as in arrays
+    is_path = isinstance(given, str | PathLike)
+    if is_path or columns is not None or is_table(given):
+        if can_match:
+            return read_edges(given, nodes=nodes)
+        shown = f"the path {given!s}" if is_path else f"a {type(given).__name__}"
+        raise InputTypeError(
+            f"the edges so far have numbers, but no ids, with which those of {shown} could be "
+            f"matched",
+            remedy="read all edges with ohmlearn.read_edges, which numbers the nodes",
+        )
     refuse_other_graph(given)
     if isinstance(given, Iterable) or callable(given):
         return IterableEdges(given)
@@ -163,5 +170,8 @@ def as_named_edges(given: object) -> Edges:
     """
     if isinstance(given, tuple):
         return NamedEdges([given])
+    columns = columns_of_rows(given)
+    if columns is not None:
+        return NamedEdges([columns])
     edges = as_edges(given)
     return NamedEdges(edges.given) if isinstance(edges, IterableEdges) else edges

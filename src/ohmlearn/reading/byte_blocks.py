@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, BinaryIO
@@ -49,6 +50,8 @@ class ByteSource:
         else:
             raw = pipe
             self._size = None
+            if pipe is not sys.stdin.buffer:
+                self._stack.callback(pipe.close)
         self._raw = raw
         self.file: Any = self._decompress(raw)
 
@@ -79,7 +82,7 @@ class ByteSource:
         return None if not self._size else min(1.0, self._raw.tell() / self._size)
 
     def close(self) -> None:
-        """Close the file; a pipe stays open."""
+        """Close the file; the standard input stays open."""
         self._stack.close()
 
     def __enter__(self) -> ByteSource:

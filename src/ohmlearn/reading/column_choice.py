@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Setting
 from ohmlearn.reading.column_headings import (
     MEASURES,
@@ -16,8 +20,11 @@ from ohmlearn.reading.column_headings import (
 )
 from ohmlearn.reading.read_options import TIMES, Column, ReadOptions
 from ohmlearn.reading.source_errors import refuse_source, shorten
+from ohmlearn.reading.weight_scale import ScaledColumn
 
-__all__ = ["ColumnChoice", "ColumnSample", "choose_columns"]
+__all__ = ["ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights"]
+
+FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
 
 
 class ColumnChoice(NamedTuple):
@@ -32,6 +39,7 @@ class ColumnChoice(NamedTuple):
     kinds: tuple[str, str] | None = None  # of the nodes in u and in v, if they are two
     ask_kinds: bool = False  # whether there may be two kinds, but the names do not say so
     event: int | None = None  # ids of events
+    scale: ScaledColumn | None = None  # a function of the weights
 
     def name(self, at: int | None) -> str | None:
         """Return the name of a column, or its position."""
@@ -39,7 +47,10 @@ class ColumnChoice(NamedTuple):
 
     def __str__(self) -> str:
         how = f" ({self.guessed})" if self.guessed else ""
-        weights = f"weights = {self.name(self.w)}" if self.w is not None else "no weights"
+        weights = "no weights"
+        if self.w is not None:
+            name = self.name(self.w)
+            weights = f"weights = {name if self.scale is None else self.scale.describe(name)}"
         times = f", times = {self.name(self.t)}" if self.t is not None else ""
         kinds = ""
         if self.kinds is not None:
@@ -60,6 +71,20 @@ class ColumnSample(NamedTuple):
     times: Collection[int] = ()
     fractions: Collection[int] = ()
     floats: Collection[int] = ()  # which may be whole numbers
+    numbers: Collection[int] = ()  # all of whose values are numbers
+    doubts: Mapping[int, str] = {}  # why such numbers may not be weights
+
+
+def doubt_weights(numbers: NDArray[Any]) -> str:
+    """Say why a column of numbers without a name may not be the weights; empty if it may."""
+    if (numbers < 0).any():
+        return f"has negative numbers, such as {numbers.min():g}"
+    if find_unix_unit(numbers.astype(np.float64)) is not None:
+        return f"has numbers that may be Unix times, such as {numbers[0]:.0f}"
+    steps = np.diff(numbers)
+    if np.sum(steps > 0) >= FEWEST_STEPS and (steps >= 0).all() and not (numbers % 1).any():
+        return "grows from row to row, as times do"
+    return ""
 
 
 def choose_columns(
@@ -109,11 +134,15 @@ class _Choice:
         options = self.options
         u, v, w = (
             None if column is None else self.find(column)
-            for column in (options.source_col, options.target_col, options.weight_col)
+            for column in (
+                options.source_col,
+                options.target_col,
+                None if options.weight is None else options.weight.column,
+            )
         )
         event = None if options.event_id_col is None else self.find(options.event_id_col)
         t = self.find_times({u, v, w, event})
-        if w is None:  # a column that the options name as an end is not a column of weights
+        if w is None and options.weight_col is not False:  # ends that are named are not weights
             found = (self.lower.index(name) for name in self.rows.weights if name in self.lower)
             w = next((at for at in found if at not in (u, v, t, event)), None)
         guessed = self.say_guessed()
@@ -134,14 +163,44 @@ class _Choice:
                 + f"; {self.name_them}"
                 + (f" and {self.rows.weight_option}" if self.rows.weights else ""),
             )
+        if self.names is None and options.weight_col is None and options.rows.has_unnamed_weights:
+            w = self.find_unnamed_weight({u, v, t, event})
+            if w is None and options.time is None and self.values.times:
+                at = next(iter(self.values.times))
+                guessed += f"; column {at} seems to have times, which are not read"
         kinds, ask = self.find_kinds(u, v)
-        return ColumnChoice(u, v, w, self.names, guessed, t, kinds, ask, event=event)
+        return ColumnChoice(
+            u, v, w, self.names, guessed, t, kinds, ask, event=event, scale=options.weight
+        )
+
+    def find_unnamed_weight(self, taken: set[int | None]) -> int | None:
+        """Return the first column of numbers besides the ends, if it is clear that it is a weight.
+
+        So it is if no other column may be the weight. Otherwise refuse to guess.
+        """
+        left = [at for at in sorted(self.values.numbers) if at not in taken]
+        left = [at for at in left if at not in self.values.times]
+        if not left:
+            return None
+        clear = [at for at in left if at not in self.values.doubts]
+        if clear == left[:1]:
+            return left[0]
+        doubt = (
+            self.values.doubts.get(left[0])
+            or f"is not the only column of numbers (column {left[1]} is one, too)"
+        )
+        refuse_source(
+            self.source,
+            f"column {left[0]} may be the weight, but it {doubt}; use "
+            f"{Setting('weight_col', left[0])} if it is, {Setting('time', left[0])} if it is the "
+            f"time, {Setting('weight_col', False)} if there are no weights",
+        )
 
     def say_guessed(self) -> str:
         """Return what is guessed, in words; which columns, if others are named."""
         options = self.options
         u, v, w, t = (
-            column is not None and column is not True
+            column is not None and not isinstance(column, bool)
             for column in (options.source_col, options.target_col, options.weight_col, options.time)
         )
         found = []

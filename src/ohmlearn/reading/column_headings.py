@@ -8,66 +8,30 @@ from collections.abc import Collection, Iterator, Sequence
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES
 
 __all__ = [
-    "MEASURES",
-    "find_ends",
-    "is_id",
-    "is_one_kind",
-    "is_time",
-    "kind_of",
-    "kinds_of_headings",
-    "names_kind",
-    "simplify",
-]
+    "MEASURES", "find_ends", "is_id", "is_one_kind", "is_time", "kind_of", "kinds_of_headings",
+    "names_kind", "simplify",
+]  # fmt: skip
 
 # Words that distinguish the two ends, before or after a common stem: src_ip and dst_ip.
 ROLES = (
-    ("src", "dst"),
-    ("src", "dest"),
-    ("src", "tgt"),
-    ("source", "target"),
-    ("source", "destination"),
-    ("source", "dest"),
-    ("from", "to"),
-    ("origin", "destination"),
-    ("start", "end"),
-    ("sender", "receiver"),
-    ("sender", "recipient"),
-    ("left", "right"),
-    ("first", "second"),
-    ("u", "v"),
-    ("i", "j"),
-    ("a", "b"),
-    ("1", "2"),
-    ("0", "1"),
-)
+    ("src", "dst"), ("src", "dest"), ("src", "tgt"), ("source", "target"),
+    ("source", "destination"), ("source", "dest"), ("from", "to"), ("origin", "destination"),
+    ("start", "end"), ("sender", "receiver"), ("sender", "recipient"), ("left", "right"),
+    ("first", "second"), ("u", "v"), ("i", "j"), ("a", "b"), ("1", "2"), ("0", "1"),
+)  # fmt: skip
 # If several pairs have common stems, those of these are the ends.
 ID_STEMS = ("", "id", "node", "node_id", "name")
 TIME_ENDINGS = ("_at", "_time", "_date", "_ts", "timestamp", "datetime")
 MEASURES = ("amount", "price", "count", "rating", "score", "stars", "value", "quantity", "qty")
 # Pairs of roles that things of one kind have.
 ONE_KIND = (
-    ("seller", "buyer"),
-    ("lender", "borrower"),
-    ("giver", "taker"),
-    ("who", "whom"),
-    ("debtor", "creditor"),
-    ("caller", "callee"),
-    ("employee", "manager"),
-    ("parent", "child"),
-    ("follower", "following"),
-    ("user", "friend"),
-    ("user", "follower"),
-    ("author", "coauthor"),
-    ("winner", "loser"),
-    ("home", "away"),
-    ("subject", "object"),
-    ("head", "tail"),
-    ("importer", "exporter"),
-    ("origin", "destination"),
-    ("predecessor", "successor"),
-    ("s", "t"),
+    ("seller", "buyer"), ("lender", "borrower"), ("giver", "taker"), ("who", "whom"),
+    ("debtor", "creditor"), ("caller", "callee"), ("employee", "manager"), ("parent", "child"),
+    ("follower", "following"), ("user", "friend"), ("user", "follower"), ("author", "coauthor"),
+    ("winner", "loser"), ("home", "away"), ("subject", "object"), ("head", "tail"),
+    ("importer", "exporter"), ("origin", "destination"), ("predecessor", "successor"), ("s", "t"),
     ("left", "right"),
-)
+)  # fmt: skip
 ROLES_OF_ONE_KIND = frozenset((*ONE_KIND, *EDGE_ENDS))
 ID_ENDINGS = (
     "id", "ids", "key", "uid", "uuid", "no", "nr", "number", "num", "code", "name", "hash"
@@ -75,25 +39,13 @@ ID_ENDINGS = (
 
 
 def simplify(heading: str) -> str:
-    """Return a heading in lower case, with underscores between words.
-
-    Examples
-    --------
-    >>> [simplify(heading) for heading in ("FromNodeId", " User ID", ":START_ID", "Kunde-Nr.")]
-    ['from_node_id', 'user_id', 'start_id', 'kunde_nr']
-    """
+    """Return a heading in lower case, with underscores between words."""
     parts = re.sub(r"(?<=[^\W_A-Z\d])(?=[A-Z])", "_", heading)
     return re.sub(r"[\W_]+", "_", parts).strip("_").lower()
 
 
 def kind_of(heading: str) -> str:
-    """Return what a column of ids is about: its heading without an ending such as _id.
-
-    Examples
-    --------
-    >>> [kind_of(heading) for heading in ("user_id", "MovieID", "Query Key", "grid", "id")]
-    ['user', 'movie', 'query', 'grid', 'id']
-    """
+    """Return what a column of ids is about: its heading without an ending such as _id."""
     word = simplify(heading)
     for ending in ID_ENDINGS:
         word = word.removesuffix(f"_{ending}")
@@ -101,36 +53,18 @@ def kind_of(heading: str) -> str:
 
 
 def names_kind(heading: str, kind: str) -> bool:
-    """Whether the heading of a column of ids names a kind of nodes.
-
-    Examples
-    --------
-    >>> [names_kind(heading, "User") for heading in ("user", "UserID", "userid", "Users", "node")]
-    [True, True, True, True, False]
-    """
+    """Whether the heading of a column of ids names a kind of nodes."""
     found, kind = kind_of(heading), simplify(kind)
     return found in (kind, f"{kind}s", *(kind + ending for ending in ID_ENDINGS))
 
 
 def is_id(heading: str) -> bool:
-    """Whether a heading says that a column has ids, such as user_id.
-
-    Examples
-    --------
-    >>> [is_id(heading) for heading in ("user_id", "MovieID", "id", "paid")]
-    [True, True, False, False]
-    """
+    """Whether a heading says that a column has ids, such as user_id."""
     return simplify(heading).endswith("_id")
 
 
 def is_time(heading: str) -> bool:
-    """Whether a column usually has times, by its heading.
-
-    Examples
-    --------
-    >>> [is_time(heading) for heading in ("seen_at", "Event Date", "timestamp_ms", "state")]
-    [True, True, True, False]
-    """
+    """Whether a column usually has times, by its heading."""
     name = simplify(heading)
     return name in TIMES or name.endswith(TIME_ENDINGS) or "timestamp" in name
 
@@ -147,15 +81,6 @@ def find_ends(
     columns whose headings end with id.
     Returns None if there is no such pair, or more than one. The columns `not_ends` are left out,
     those in `doubtful` unless they have usual names.
-
-    Examples
-    --------
-    >>> find_ends(["seen_at", "src_package", "dst_package"], [("u", "v")])
-    (1, 2)
-    >>> find_ends(["rating", "user_id", "movie_id"], [("u", "v")])
-    (1, 2)
-    >>> find_ends(["src_ip", "src_port", "dst_ip", "dst_port"], [("u", "v")]) is None
-    True
     """
     names = ["" if at in not_ends else name.strip().lower() for at, name in enumerate(headings)]
     if (found := _find_pair(names, usual)) is not None:
@@ -211,13 +136,7 @@ def _partners(name: str, one: str, other: str) -> Iterator[tuple[str, str]]:
 
 
 def kinds_of_headings(one: str, other: str) -> tuple[str, str]:
-    """Return names of the two kinds of nodes in two columns.
-
-    Examples
-    --------
-    >>> kinds_of_headings("shop", "tag_id"), kinds_of_headings("u", "v")
-    (('shop', 'tag'), ('left', 'right'))
-    """
+    """Return names of the two kinds of nodes in two columns."""
     kinds = kind_of(one), kind_of(other)
     if kinds[0] == kinds[1] or not all(map(_is_word, kinds)):
         return "left", "right"
@@ -230,15 +149,7 @@ def _is_word(name: str) -> bool:
 
 
 def is_one_kind(one: str, other: str) -> bool:
-    """Whether headings look like roles of nodes of one kind, or say nothing about kinds.
-
-    Examples
-    --------
-    >>> is_one_kind("src_ip", "dst_ip"), is_one_kind("buyer", "seller"), is_one_kind("shop", "tag")
-    (True, True, False)
-    >>> is_one_kind("payer", "payee"), is_one_kind("payee_id", "payer_id")
-    (True, True)
-    """
+    """Whether headings look like roles of nodes of one kind, or say nothing about kinds."""
     names = [simplify(one), simplify(other)]
     if not all(map(_is_word, names)) or kind_of(one) == kind_of(other):
         return True

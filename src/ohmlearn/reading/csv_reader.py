@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, takewhile
 from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 from weakref import finalize
@@ -22,11 +23,12 @@ from ohmlearn.reading.column_headings import find_ends, is_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source, refuse_or_count
-from ohmlearn.reading.text_sample import TextSample, find_delimiter
-from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts
+from ohmlearn.reading.text_sample import TextSample, as_number, find_delimiter
+from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts, explain_date
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments", "start_text"]
 
+ODD_ONE = 5
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
@@ -194,6 +196,9 @@ class TextSource(Source):
             self.name, blocks, self._style, options.rows.one, options.delimiter, options.comment
         )
         layout, fields, line = start.layout, start.fields, start.line
+        if layout.delimiter == "":  # a comment may follow
+            marks = tuple(mark.encode() for mark in layout.comments)
+            fields = list(takewhile(lambda field: not field.startswith(marks), fields))
         layout.skips_faults = options.skip_bad
         names = None
         sample = TextSample(start.records, layout)
@@ -213,6 +218,7 @@ class TextSource(Source):
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
         layout.event = -1 if columns.event is None else columns.event
+        layout.decimal_comma = columns.w is not None and sample.has_decimal_commas(columns.w)
         self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t
@@ -222,7 +228,7 @@ class TextSource(Source):
         if not (layout.attributes or (layout.dates and layout.delimiter == "")):
             layout.n_fields = len(fields)
         if layout.attributes:
-            columns = columns._replace(guessed=f"{columns.guessed}, weights in dicts".strip(", "))
+            columns = columns._replace(w=2, guessed=f"{columns.guessed}, in dicts".strip(", "))
         rows = self.make_filter(names, is_text=True, n_columns=len(fields))
         return TextPlan(columns, layout, block, line, rows)
 
@@ -263,11 +269,15 @@ class TextSource(Source):
         if options.header is not None:
             return options.header
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        named = (options.source_col, options.target_col, options.weight_col, options.time)
+        weight = options.weight and options.weight.column
+        named = (options.source_col, options.target_col, weight, options.time)
         columns = (*named, options.event_id_col)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
         if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
+            return False
+        texts = [field.decode(errors="replace") for field in fields]
+        if any(explain_date(text) or text.startswith("{") for text in texts):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
@@ -276,8 +286,10 @@ class TextSource(Source):
         usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
-        if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
+        if _are_headings(texts, rows, sample):
             return True
+        if rows.second_may_be_empty and options.source_col is options.target_col is None:
+            return _is_odd_label(fields, sample)
         # A CSV file of names has a header by convention; other text only if numbers follow.
         if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
@@ -287,7 +299,7 @@ class TextSource(Source):
 
 def _are_attributes(layout: _core.TextLayout, options: ReadOptions, sample: TextSample) -> bool:
     """Whether all rows are two ids and a dict of attributes, as networkx writes them."""
-    if layout.delimiter or options.rows is not ReadOptions.rows:
+    if options.rows is not ReadOptions.rows:
         return False
     if not (options.source_col is options.target_col is options.weight_col is options.time is None):
         return False
@@ -307,12 +319,30 @@ def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
     return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
 
 
+def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
+    """Whether a first row of a table of labels is its heading, though no name is a usual one.
+
+    It must be of words without digits. It is one if the labels are numbers, but its own is not; or
+    if its label is in no other row, and at most one label in five is alone like this, so that it
+    would be a coincidence.
+    """
+    labels = Counter(sample.column(1))
+    if len(fields) < 2 or fields[1] in labels or fields[0] in sample.column(0):
+        return False
+    if any(48 <= byte <= 57 for byte in b"".join(fields[:2])):
+        return False
+    if labels and all(map(_is_number, labels)):
+        return True
+    n_alone = 1 + sum(count == 1 for count in labels.values())
+    return ODD_ONE * n_alone <= 1 + labels.total()
+
+
 def _is_number(field: bytes) -> bool:
     """Return whether a field is a number, and so not the name of a column."""
     try:
         float(field)
     except ValueError:
-        return False
+        return not isnan(as_number(field))
     return True
 
 
@@ -419,6 +449,7 @@ def describe_fault(
     kinds = _core.LineFault.Kind
     text = shorten(fault.text.decode(errors="replace"))
     names = columns.names
+    date = explain_date(fault.text.decode(errors="replace"))
     column = columns.name(fault.column if not names or fault.column < len(names) else None)
     late = "" if times is None else times.describe_late()
     wide = f"there are {len(names)} columns" if names else "the first row has another number"
@@ -431,10 +462,11 @@ def describe_fault(
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",
-        kinds.weight: f"weights must {ALLOWED_WEIGHTS}, but {column} is {text}",
+        kinds.weight: f"weights must {ALLOWED_WEIGHTS}, but {column} is {text}"
+        + ("" if names else f"; if it is no weight, use {Setting('weight_col', False)}"),
         kinds.time: f"the time, {column}, is missing in this row"
         if not fault.text.strip()
-        else f"the time, {column}, must be {wanted}, got {text}",
+        else f"the time, {column}, must be {wanted}, got {text}{date}",
         kinds.late: f"the time, {column}, is {text}, {late}",
         kinds.ragged: f"{text} has {fault.column} field{'s' * (fault.column != 1)}, but {wide}; "
         f"if a value contains the delimiter, enclose it in double quotes",

@@ -23,10 +23,10 @@ from ohmlearn.nodes.node_types import with_kind
 from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all
+from ohmlearn.reading.weight_scale import WeightScale
 
 __all__ = ["EdgeStream"]
 
@@ -111,10 +111,12 @@ class EdgeStream(Edges, Shown):
         if self.times is not None:
             self.times.live = not self.rereadable
         self._kinds = SourceKinds(self.options)
+        how = self.options.weight
+        self._scale = WeightScale(how, sources) if how is not None and how.function else None
         for source in sources:
             source.times = self.times
             source.keeps_codes = True
-        sources[0].stays_open = not is_remote(sources[0].name)
+        sources[0].stays_open = not sources[0].is_remote
         inspect_all(sources)
         if sources[0].columns is not None:
             self._note_columns(sources[0])
@@ -286,6 +288,8 @@ class EdgeStream(Edges, Shown):
             source = self._sources[at]
             find = partial(self._look_up, kinds=self._kinds.check(source))
             for batches in source.pieces(self.nodes.kind, n_jobs):
+                if self._scale is not None:
+                    batches = self._scale.scale(batches)
                 yield Piece(at, source, batches, find)
 
     def _is_settled(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ohmlearn.reading.remote import find_remote_size, is_remote, list_remote, read_remote_start
-from ohmlearn.reading.source_errors import show_name
+from ohmlearn.reading.source_errors import refuse_source, show_name
 
 __all__ = [
     "LOG_MANIFEST",
@@ -25,27 +26,29 @@ __all__ = [
     "fits_pattern",
     "format_of_bytes",
     "is_log",
+    "is_pipe",
     "read_start",
 ]
 
 LOG_MANIFEST = "ohmlearn-log.json"  # a folder with this file is a log, see `EdgeLog`
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".mtx": "matrix_market",
-    ".npy": "numpy",
-    ".npz": "numpy",
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".ipc", ".feather"),
+    "matrix_market": (".mtx",),
+    "metis": (".graph", ".metis"),
+    "graph": (".gml", ".graphml"),
+    "numpy": (".npy", ".npz"),
 }
+FORMAT_OF = {ending: kind for kind, endings in ENDINGS.items() for ending in endings}
+SHEET = "a spreadsheet cannot be read; save it as CSV, or give pandas.read_excel(path) in Python"
+OTHER = "this format cannot be read; write the edges to CSV, for example with networkx"
+REFUSED = {".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET} | dict.fromkeys(
+    (".gexf", ".net", ".pajek", ".dot", ".graphmlz", ".gpickle"), OTHER
+)
 MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
@@ -53,6 +56,9 @@ MAGIC = {
     b"\x93NUMPY": "numpy",
     b"PK\x03\x04": "numpy",
     b"%%MatrixMarket": "matrix_market",
+    b"<?xml": "graph",
+    b"{": "jsonl",
+    b"[": "jsonl",
 }
 JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*("|$)')
 HIDDEN = ("_", ".")  # names of files and folders that other programs use for themselves
@@ -139,13 +145,7 @@ def check_one_format(folder: str, files: list[str], format: str | None, filesyst
 
 
 def find_folder_columns(path: str) -> dict[str, str | None]:
-    """Return the columns that names of folders have, as Hive writes them.
-
-    Examples
-    --------
-    >>> find_folder_columns("edges/day=2026-01-31/kind=a%20b/part-0.parquet")
-    {'day': '2026-01-31', 'kind': 'a b'}
-    """
+    """Return the columns that names of folders have, as Hive writes them."""
     columns: dict[str, str | None] = {}
     for part in os.fspath(path).replace(os.sep, "/").split("/")[:-1]:
         name, mark, value = part.partition("=")
@@ -166,7 +166,22 @@ def find_format(path: str, filesystem: Any = None) -> str:
     for ending in COMPRESSED:
         base = base.removesuffix(ending)
     ending = os.path.splitext(base)[1]
-    return ENDINGS.get(ending) or format_of_bytes(read_start(path, 16, filesystem)) or "text"
+    if ending in REFUSED:
+        refuse_source(path, REFUSED[ending])
+    if ending in FORMAT_OF:
+        return FORMAT_OF[ending]
+    if filesystem is None and is_pipe(path):
+        return "csv"  # whatever is read from it is lost
+    return format_of_bytes(read_start(path, 16, filesystem)) or "text"
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path is a named pipe or a device, which can be opened and read only once."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def format_of_bytes(first: bytes) -> str | None:
@@ -192,17 +207,7 @@ def find_size(path: str, filesystem: Any = None) -> int:
 
 
 def fits_pattern(path: str, pattern: str) -> bool:
-    """Tell whether a path, which need not exist, fits a pattern of ``glob``.
-
-    Examples
-    --------
-    >>> fits_pattern("/data/day/a.csv", "/data/*/*.csv")
-    True
-    >>> fits_pattern("/data/day/a.csv", "/data/*.csv")
-    False
-    >>> fits_pattern("/data/a.csv", "/data/**/*.csv")
-    True
-    """
+    """Tell whether a path, which need not exist, fits a pattern of ``glob``."""
     parts, marks = PurePosixPath(path).parts, PurePosixPath(pattern).parts
 
     def fits(part: int, mark: int) -> bool:

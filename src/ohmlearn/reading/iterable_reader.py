@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,31 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.array_reader import BatchSource
 from ohmlearn.reading.arrow_objects import ArrowObject
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.source_errors import reading, refuse_source
+from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["IterableSource"]
+__all__ = ["IterableSource", "columns_of_rows"]
+
+
+def columns_of_rows(given: object) -> tuple[Any, ...] | None:
+    """Return the columns of a list of edges with their ids; None for anything else."""
+    if not isinstance(given, list) or not given or not _is_edge(given[0]):
+        return None
+    for number, row in enumerate(given):
+        if not _is_edge(row):
+            why = "an edge is a tuple (u, v), (u, v, w) or (u, v, w, t) of two ids and numbers"
+            refuse_source("the list", f"{why}, got {shorten(repr(row))}", number)
+    rows = [(*row, 1.0, None)[:4] if len(row) == 2 else (*row, None)[:4] for row in given]
+    longest = max(map(len, given))
+    w = [x.get("weight", 1.0) if isinstance(x, dict) else x for _, _, x, *_ in rows]
+    t = [row[3] for row in rows] if longest == 4 else None
+    return [row[0] for row in rows], [row[1] for row in rows], w if longest > 2 else None, t
+
+
+def _is_edge(row: object) -> bool:
+    if not isinstance(row, tuple | list) or not 2 <= len(row) <= 4:
+        return False
+    return all(isinstance(end, str | Integral) for end in row[:2])
 
 
 class IterableSource(Source):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -30,7 +29,8 @@ INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 STRINGS = Setting("id_type", "string")
 MINUS_ONES = ("-1", "-1.0")
-UNLABELLED = ("", *MINUS_ONES, "nan", "none", "null")
+MISSING = ("", "nan", "none", "null")
+UNLABELLED = (*MISSING, *MINUS_ONES)
 MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
 
 
@@ -45,8 +45,6 @@ class FileLabels(dict[str, Any]):
         The file, for messages.
     columns : str
         Which columns are used, for messages.
-    heading : str or None
-        The first id, if its row may be a heading.
     id_heading : str or None
         The heading of the column of ids, which may name the kind of these nodes.
     label_heading : str or None
@@ -60,21 +58,19 @@ class FileLabels(dict[str, Any]):
         self.weights: dict[str, Any] | None = None
         self.path = path
         self.columns = ""
-        self.heading: str | None = None
         self.id_heading: str | None = None
         self.label_heading: str | None = None
         self.n_minus_ones = 0
 
-    def classes(self) -> set[Any]:
-        """Return the different labels.
+    @property
+    def has_usual_headings(self) -> bool:
+        """Whether one of the columns is called as those of labels usually are."""
+        usual = set(chain.from_iterable(LabelOptions.rows.ends))
+        names = (self.id_heading, self.label_heading)
+        return any(str(name).strip().lower() in usual for name in names)
 
-        Examples
-        --------
-        >>> labels = FileLabels("labels.csv")
-        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
-        >>> sorted(labels.classes())
-        ['ham', 'spam']
-        """
+    def classes(self) -> set[Any]:
+        """Return the different labels."""
         every = (label if isinstance(label, list) else [label] for label in self.values())
         return set(chain.from_iterable(every))
 
@@ -85,6 +81,8 @@ def read_labels(
     label_col: str | int | None = None,
     label_weight_col: str | int | None = None,
     content: Any = None,
+    *,
+    numbers: bool = False,
 ) -> FileLabels:
     """Return the label of each node id in a file of any format of `read_edges`.
 
@@ -94,8 +92,8 @@ def read_labels(
     whose label is empty, null, -1 or NaN are left out; labels that are only 1 and -1 are refused,
     because these may be two classes. Ids are strings; labels are integers if all
     of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
-    measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
-    weights are lists.
+    measurements and no classes; with `numbers`, labels are floats, and -1 is a number. An empty
+    weight is 1. If a node has several rows, its labels and weights are lists.
 
     Examples
     --------
@@ -112,23 +110,28 @@ def read_labels(
     options = LabelOptions(
         source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
     )
-    rows, columns, n_minus_ones = _read_rows(path, options, content)
+    unlabelled = MISSING if numbers else UNLABELLED
+    rows, columns, n_minus_ones = _read_rows(path, options, unlabelled, content)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     if columns is not None and node_col is None and label_col is None:
         _refuse_edges(path, columns, rows[0][:2])
-    integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
-    if not integers:
+    as_label: Callable[[str], Any] = str
+    if numbers:
+        as_label = _as_float(path)
+    elif all(INTEGER.fullmatch(text) for _, text, _ in rows):
+        as_label = _as_integer
+        if n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
+            refuse_source(
+                path,
+                "the labels are only 1 and -1, but -1 means unlabelled; give the classes other "
+                "names, such as 0 and 1, or take the rows with -1 out",
+            )
+    else:
         _refuse_measurements(path, [text for _, text, _ in rows], columns)
-    elif n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
-        refuse_source(
-            path,
-            "the labels are only 1 and -1, but -1 means unlabelled; give the classes other names, "
-            "such as 0 and 1, or take the rows with -1 out",
-        )
     labels = FileLabels(path)
-    labels.n_minus_ones = n_minus_ones
-    labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
+    labels.n_minus_ones = 0 if numbers else n_minus_ones
+    labels.update(gather((node, as_label(text)) for node, text, _ in rows))
     if columns is not None:
         if columns.names is not None:
             labels.id_heading, labels.label_heading = (
@@ -140,16 +143,11 @@ def read_labels(
             names += f", weights = {columns.name(columns.w)}"
         guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
         labels.columns = names + (" (guessed)" if guessed else "")
-        # The first row is probably a heading whose names are not the usual ones if the file has no
-        # names of columns and no other row has the label of the first one.
-        first, *others = (text for _, text, _ in rows)
-        if columns.names is None and os.path.isfile(path) and not integers and first not in others:
-            labels.heading = rows[0][0]
     return labels
 
 
 def _read_rows(
-    path: str, options: LabelOptions, content: Any
+    path: str, options: LabelOptions, unlabelled: Collection[str], content: Any
 ) -> tuple[list[tuple[str, str, float]], ColumnChoice | None, int]:
     """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
     n_minus_ones = 0
@@ -164,7 +162,7 @@ def _read_rows(
             nodes, labels = (_as_text(decode_codes(ids)) for ids in (raw.u, raw.v))
             weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
             every = zip(nodes, labels, weights, strict=True)
-            rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
+            rows.extend(row for row in every if row[1].strip().lower() not in unlabelled)
             n_minus_ones += sum(text.strip() in MINUS_ONES for text in labels)
     return rows, sources[0].columns, n_minus_ones
 
@@ -185,14 +183,24 @@ def _as_integer(text: str) -> int:
     return int(text.partition(".")[0])
 
 
+def _as_float(path: str) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            refuse_source(path, f"labels must be numbers here, got {text!r}")
+
+    return convert
+
+
 def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | None) -> None:
     """Refuse numbers with fractions, most of which are different."""
     n_different = len(set(labels))
     if n_different <= max(MANY, DISTINCT * len(labels)):
         return
-    if all(NUMBER.fullmatch(text.strip()) for text in labels[1:]):  # the first may be a heading
+    if all(NUMBER.fullmatch(text.strip()) for text in labels):
         column = "" if columns is None else f" ({columns.name(columns.v)})"
-        example = next((text for text in labels[1:] if not INTEGER.fullmatch(text)), labels[1])
+        example = next(text for text in labels if not INTEGER.fullmatch(text))
         refuse_source(
             path,
             f"the labels{column} are {n_different:,} different numbers, such as {example}, and no "
@@ -202,13 +210,7 @@ def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | N
 
 
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return the value of each key, or a list of its values if several rows have the key.
-
-    Examples
-    --------
-    >>> gather([("ann", 1), ("bob", 2), ("ann", 3)])
-    {'ann': [1, 3], 'bob': 2}
-    """
+    """Return the value of each key, or a list of its values if several rows have the key."""
     found: dict[Any, list[Any]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
@@ -233,12 +235,6 @@ def as_node_ids(
 
     If nodes are of several `kinds`, an id has its kind in front, or the `heading` of the column of
     ids says it. A message names the row of an id if `rows` has their numbers.
-
-    Examples
-    --------
-    >>> kinds = ("user", "item")
-    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], "string", kinds, heading="user_id")
-    array(['user:1', 'user:2', 'user:3'], dtype=object)
     """
 
     def refuse(at: int, why: str) -> NoReturn:

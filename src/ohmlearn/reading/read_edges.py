@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
@@ -16,6 +17,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.array_reader import ArraySource, BatchSource
 from ohmlearn.reading.arrow_objects import ArrowObject
 from ohmlearn.reading.arrow_reader import ArrowFile, ArrowPipe
+from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
 from ohmlearn.reading.file_names import (
@@ -24,8 +26,10 @@ from ohmlearn.reading.file_names import (
     find_format,
     format_of_bytes,
     is_log,
+    is_pipe,
 )
-from ohmlearn.reading.iterable_reader import IterableSource
+from ohmlearn.reading.graph_files import GraphFile, MetisSource
+from ohmlearn.reading.iterable_reader import IterableSource, columns_of_rows
 from ohmlearn.reading.json_reader import JsonLinesSource
 from ohmlearn.reading.matrix_market import MatrixMarketSource
 from ohmlearn.reading.parquet_reader import ParquetFile
@@ -43,6 +47,8 @@ READERS: dict[str, Callable[[str, ReadOptions], Source]] = {
     "parquet": ParquetFile,
     "arrow": ArrowFile,
     "matrix_market": MatrixMarketSource,
+    "metis": MetisSource,
+    "graph": GraphFile,
     "numpy": ArraySource,
 }
 
@@ -52,7 +58,7 @@ def read_edges(
     *,
     source_col: str | int | None = None,
     target_col: str | int | None = None,
-    weight_col: str | int | None = None,
+    weight_col: str | int | Literal[False] | None = None,
     format: str | None = None,
     id_type: Literal["int64", "string"] | None = None,
     on_bad: Literal["raise", "skip"] = "raise",
@@ -72,27 +78,33 @@ def read_edges(
 
     Parameters
     ----------
-    source : path, pattern, list of these, "-", table, arrays or iterable
+    source : path, pattern, list of these, "-", table, arrays, list of edges or iterable
         Files: CSV, TSV, blank-separated text and JSON lines (also compressed with gzip, zstd, bz2
-        or xz), Parquet, Arrow IPC or Feather, MatrixMarket, numpy's .npy and .npz with columns or a
-        scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, or the files
-        in the folders that it matches; a folder means all files in it, sorted by name. Names of
+        or xz), Parquet, Arrow IPC or Feather, MatrixMarket, METIS, GML and GraphML (with networkx),
+        numpy's .npy and .npz with columns or a scipy matrix. A pattern like ``"part-*.csv"`` means
+        all files that it matches, or the files in the folders that it matches; a folder means all
+        files in it, sorted by name. Names of
         folders such as ``day=2026-01-31`` are columns for `time`, `weight_col` and `where`. The
         folder of an `EdgeLog` means its live edges. Addresses such as ``s3://bucket/edges/``,
         ``gs://``, ``abfs://`` and ``https://`` are read from there. Lines of text end with
         \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the standard
-        input, with text or an Arrow IPC stream.
+        input, with text or an Arrow IPC stream; it and named pipes can be read once.
         Objects: tables, data frames and queries of pyarrow, pandas, polars and DuckDB, also
         pyarrow's datasets and polars' lazy frames, which are read in batches, and any other object
         with ``__arrow_c_stream__``; arrays (u, v), (u, v, w) or (u, v, w, t), an iterable of these,
-        or a function that returns one.
+        or a function that returns one; a list of edges, ``[("ann", "bob"), ("bob", "cy", 2.0)]``.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
         and v, src and dst, from_account and to_account, user_id and item_id, ...), or the two that
         are left without times, weights and numbers with fractions; without names, the first two.
         If that is not clear, an error asks for names. Weights are a column called w, weight or
-        weights, else all 1.
-    format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"}, optional
+        weights; without names, the column of numbers after the ends, unless it may be a time, which
+        an error asks about. Else they are all 1. ``weight_col=False`` ignores weights.
+        ``"amount:log"`` is log(1 + amount), ``"amount:sqrt"`` its square root, and
+        ``"amount:cap=0.99"`` the amount, but at most the 0.99 quantile of those of the first
+        100,000 edges.
+    format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", \
+"graph", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
         # or %, columns separated by blanks, and no header.
     id_type : {"int64", "string"}, optional
@@ -177,23 +189,8 @@ def read_edges(
     >>> [batch.t.tolist() for batch in stream], stream.time_unit
     ([[86400.0, 172800.0]], 'date')
     """
-    options = ReadOptions(
-        source_col=source_col,
-        target_col=target_col,
-        weight_col=weight_col,
-        format=format,
-        id_type=id_type,
-        on_bad=on_bad,
-        header=header,
-        delimiter=delimiter,
-        comment=comment,
-        time=time,
-        latest=latest,
-        event_id_col=event_id_col,
-        bipartite=bipartite,
-        where=where,
-        filesystem=filesystem,
-    )
+    given = locals()
+    options = ReadOptions(**{field.name: given[field.name] for field in fields(ReadOptions)})
     return open_stream(source, options, nodes=nodes, verbose=verbose)
 
 
@@ -204,6 +201,8 @@ def open_stream(
     if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
         if options.where is not None:
             refuse_source(str(source), "where cannot be used with a log")
+        if options.weight is not None and options.weight.function:
+            refuse_source(str(source), "weights of a log are as they were added to it")
         stream: EdgeStream = _edge_log().open_log(source)
         return stream
     sources = list(find_sources(source, options))
@@ -218,6 +217,10 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
             if sys.stdin is None:
                 refuse_source("standard input", "is closed; send data to it, or give a file")
             yield open_pipe(sys.stdin.buffer, options)
+        elif options.filesystem is None and is_pipe(name):
+            kind = options.format or (find_format(name) if os.path.splitext(name)[1] else None)
+            how = options if kind is None else replace(options, format=kind)
+            yield open_pipe(open(name, "rb"), how, str(name))  # noqa: SIM115
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)
         else:
@@ -239,6 +242,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
             raise ValueError("an empty list of files has no edges")
         for part in source:
             yield from find_sources(part, options)
+    elif (columns := columns_of_rows(source)) is not None:
+        yield BatchSource("the list", options, columns)
     elif refuse_other_graph(source) is source and (
         isinstance(source, Iterable) or callable(source)
     ):
@@ -262,12 +267,17 @@ def is_arrays(source: object) -> bool:
     return all(hasattr(part, "dtype") or part is None for part in source) and source[0] is not None
 
 
-def open_pipe(pipe: BinaryIO, options: ReadOptions) -> Source:
-    """Return the reader of a pipe, found from its first bytes; text is read as CSV."""
-    name = "standard input"
+def open_pipe(pipe: BinaryIO, options: ReadOptions, name: str = "standard input") -> Source:
+    """Return the reader of a pipe, found from its first bytes.
+
+    Text is read as CSV, unless its first line has blanks and no other delimiter.
+    """
     buffered: Any = pipe if hasattr(pipe, "peek") else io.BufferedReader(cast(Any, pipe))
-    first = buffered.peek(8)[:8]
-    kind = options.format or format_of_bytes(first) or "csv"
+    first = buffered.peek(8)
+    line, newline, _ = first.partition(b"\n")
+    is_plain = newline and not first.startswith(tuple(MAGIC))
+    is_text = is_plain and b" " in line.strip() and not any(mark in line for mark in b",;\t|")
+    kind = options.format or format_of_bytes(first) or ("text" if is_text else "csv")
     if first.startswith(b"ARROW1"):
         refuse_source(name, "an Arrow IPC file cannot come through a pipe; send an IPC stream")
     if kind == "arrow":

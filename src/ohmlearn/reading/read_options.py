@@ -10,6 +10,7 @@ from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment
 from ohmlearn.errors import InputError, InputTypeError, Param, Setting, bad_value
 from ohmlearn.reading.source_errors import SKIP
+from ohmlearn.reading.weight_scale import ScaledColumn, split_weight
 from ohmlearn.reading.where import parse_where
 
 __all__ = [
@@ -23,53 +24,25 @@ __all__ = [
     "Rows",
 ]
 
-FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
+FORMATS = (
+    "csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", "graph", "numpy"
+)  # fmt: skip
 Column = str | int
 
 # Names that columns of edges usually have, in lower case. The first pair found is used.
 EDGE_ENDS = (
-    ("u", "v"),
-    ("src", "dst"),
-    ("source", "target"),
-    ("from", "to"),
-    ("fromnodeid", "tonodeid"),
-    ("from_node", "to_node"),
-    ("from_id", "to_id"),
-    ("source_id", "target_id"),
-    ("src_id", "dst_id"),
-    ("sender", "receiver"),
-    ("sender", "recipient"),
-    ("payer", "payee"),
-    ("follower", "followee"),
-    ("citing", "cited"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("head", "tail"),
-    ("i", "j"),
-)
+    ("u", "v"), ("src", "dst"), ("source", "target"), ("from", "to"), ("fromnodeid", "tonodeid"),
+    ("from_node", "to_node"), ("from_id", "to_id"), ("source_id", "target_id"),
+    ("src_id", "dst_id"), ("sender", "receiver"), ("sender", "recipient"), ("payer", "payee"),
+    ("follower", "followee"), ("citing", "cited"), ("node1", "node2"), ("node_1", "node_2"),
+    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("i", "j"),
+)  # fmt: skip
 # Names that columns of times usually have, in lower case. The first one found is used.
 TIMES = (
-    "timestamp",
-    "datetime",
-    "date_time",
-    "time",
-    "date",
-    "ts",
-    "event_time",
-    "event_timestamp",
-    "event_date",
-    "created_at",
-    "created",
-    "seen_at",
-    "updated_at",
-    "occurred_at",
-    "unix_time",
-    "unixtime",
-    "epoch",
-    "t",
-)
+    "timestamp", "datetime", "date_time", "time", "date", "ts", "event_time", "event_timestamp",
+    "event_date", "created_at", "created", "seen_at", "updated_at", "occurred_at", "unix_time",
+    "unixtime", "epoch", "t",
+)  # fmt: skip
 NODES = ("node", "id", "node_id", "u")
 LABELS = ("label", "class", "y", "target", "value")
 LABEL_WEIGHTS = ("weight", "weights", "confidence", "trust")
@@ -90,6 +63,7 @@ class Rows(NamedTuple):
     remedy: str = "correct it"  # for a bad row
     names_remedy: str = f"if they are names, use {Setting('id_type', 'string')}"  # not integers
     times: tuple[str, ...] = ()  # columns of times that a row must not have if the first has none
+    has_unnamed_weights: bool = False  # numbers after the ends are weights, if there are no names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +93,12 @@ class ReadOptions:
         "node id",
         weights=("w", "weight", "weights"),
         remedy=SKIP,
+        has_unnamed_weights=True,
     )
 
     source_col: Column | None = None
     target_col: Column | None = None
-    weight_col: Column | None = None
+    weight_col: Column | bool | None = None  # False: no weights; "amount:log": a function
     format: str | None = None
     id_type: Literal["int64", "string"] | None = None
     on_bad: Literal["raise", "skip"] = "raise"
@@ -133,13 +108,15 @@ class ReadOptions:
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
     event_id_col: Column | None = None  # rows that repeat an event do not count
-    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
+    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: one
     where: str | None = None  # other rows are left out
     filesystem: Any = None  # where paths are; None: this machine, or what an address says
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col", "event_id_col"):
             column = getattr(self, name)
+            if name == "weight_col" and column is False:
+                continue
             if isinstance(column, bool) or not isinstance(column, str | int | None):
                 must = "must be a name or a position of a column"
                 raise InputTypeError(f"{Param(name)} {must}, got {column!r}", value=column)
@@ -148,6 +125,7 @@ class ReadOptions:
                 f"{Param('time')} must be a name or a position of a column, True to guess it, or "
                 f"None, got {self.time!r}"
             )
+        _ = self.weight  # which is checked
         if self.latest is not None:
             check_moment("latest", self.latest)
             if self.time is None:
@@ -186,6 +164,14 @@ class ReadOptions:
             and not any(mark.isalnum() or mark in '"-\r\n' for mark in marks)
         ):
             raise bad_value("comment", "be ASCII marks, such as '#'", marks)
+
+    @property
+    def weight(self) -> ScaledColumn | None:
+        """The column of weights and the function of it, if it is named."""
+        if self.weight_col is None or isinstance(self.weight_col, bool):
+            return None
+        is_edge = self.rows.has_unnamed_weights
+        return split_weight(self.weight_col) if is_edge else ScaledColumn(self.weight_col)
 
     @property
     def skip_bad(self) -> bool:

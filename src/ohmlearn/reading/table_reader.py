@@ -129,13 +129,15 @@ class Source(ABC):
                     f"columns of the file",
                 )
         own: dict[str, Any] = {}
-        for option, name in (("time", time), ("weight_col", options.weight_col)):
+        weight = options.weight and options.weight.column
+        for option, name in (("time", time), ("weight_col", weight)):
             if name not in only:
                 continue
             value = only[str(name)]
             if value is None:
                 refuse_source(self.name, f"its folder has no value of {name!r}")
-            own[option], self._from_folders[option] = None, value
+            own[option] = False if option == "weight_col" else None
+            self._from_folders[option] = value
         return replace(options, **own) if own else options
 
     @property

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ohmlearn import _core
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.reading.column_choice import ColumnSample
-from ohmlearn.reading.time_rule import are_date_texts
+from ohmlearn.reading.column_choice import ColumnSample, doubt_weights
+from ohmlearn.reading.time_rule import are_date_texts, explain_date
 
-__all__ = ["TextSample", "find_delimiter"]
+__all__ = ["TextSample", "as_number", "find_delimiter"]
 
 LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
+DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+")
 
 
 def find_delimiter(line: bytes, style: str, given: str | None = None) -> str:
@@ -45,15 +48,6 @@ class TextSample:
     ----------
     records : list of bytes
     layout : TextLayout
-
-    Examples
-    --------
-    >>> records = [b"2026-03-31,6507.0,0.5", b"2026-04-01,17,1.5"]
-    >>> sample = TextSample(records, _core.TextLayout())
-    >>> sample.look(3)
-    ColumnSample(times={0}, fractions={2}, floats={2})
-    >>> sample.are_whole(1), sample.are_integers(0, 1)
-    (True, False)
     """
 
     def __init__(self, records: list[bytes], layout: _core.TextLayout) -> None:
@@ -67,11 +61,22 @@ class TextSample:
     def look(self, n_columns: int) -> ColumnSample:
         """Return which columns are not ends, by their values."""
         columns = [self.column(at, LOOK) for at in range(n_columns)]
+        numbers = [np.array([as_number(text) for text in texts]) for texts in columns]
+        for x in numbers:
+            x[np.isinf(x)] = np.nan
+        good = [at for at, x in enumerate(numbers) if x.size > 0 and not np.isnan(x).any()]
         return ColumnSample(
             times={at for at, texts in enumerate(columns) if _are_times(texts, n_columns)},
-            fractions={at for at, texts in enumerate(columns) if _are_fractions(texts)},
-            floats={at for at, texts in enumerate(columns) if any(map(_is_fraction, texts))},
+            fractions={at for at, x in enumerate(numbers) if np.sum(x % 1 > 0) > len(x) / 2},
+            floats={at for at, x in enumerate(numbers) if np.any(x % 1 > 0)},
+            numbers=good,
+            doubts={at: doubt for at in good if (doubt := doubt_weights(numbers[at]))},
         )
+
+    def has_decimal_commas(self, at: int) -> bool:
+        """Whether numbers in a column are written as 0,5."""
+        texts = self.column(at)
+        return any(map(DECIMAL_COMMA.fullmatch, texts)) and not any(b"." in x for x in texts)
 
     def are_whole(self, at: int) -> bool:
         """Whether a column has whole numbers, some of which are written as 17.0."""
@@ -89,12 +94,18 @@ class TextSample:
         for fields in self.rows:
             if len(fields) > max(u, v):
                 good = all(
-                    _core.parse_whole(fields[at]) is not None or _is_fraction(fields[at])
+                    _core.parse_whole(fields[at]) is not None or as_number(fields[at]) % 1 > 0
                     for at in (u, v)
                 )
                 n_integer += good
                 n_other += not good
         return n_integer > n_other if mostly else n_other == 0
+
+
+def as_number(text: bytes) -> float:
+    """Return the number that a text is, perhaps with a decimal comma; NaN if it is none."""
+    text = text.replace(b",", b".") if DECIMAL_COMMA.fullmatch(text) else text
+    return _core.parse_time(text, False)
 
 
 def _are_times(texts: list[bytes], n_columns: int) -> bool:
@@ -103,6 +114,8 @@ def _are_times(texts: list[bytes], n_columns: int) -> bool:
     n_dates = sum(not np.isnan(_core.parse_time(text, True)) for text in texts)
     if n_dates > len(texts) / 2:
         return are_date_texts(texts)
+    if sum(explain_date(text.decode(errors="replace")) != "" for text in texts) > len(texts) / 2:
+        return True
     # Ids may have as many digits as Unix times, but they are not in order.
     if n_columns < 3 or len(texts) < FEWEST_TIMES:
         return False
@@ -111,12 +124,3 @@ def _are_times(texts: list[bytes], n_columns: int) -> bool:
         return False
     steps = np.diff(numbers)
     return find_unix_unit(numbers) is not None and bool((steps >= 0).all() or (steps <= 0).all())
-
-
-def _are_fractions(texts: list[bytes]) -> bool:
-    """Whether more than half of the values are numbers with fractions."""
-    return sum(map(_is_fraction, texts)) > len(texts) / 2
-
-
-def _is_fraction(text: bytes) -> bool:
-    return _core.parse_time(text, False) % 1 > 0  # not NaN

@@ -58,17 +58,6 @@ def read_text_table(
     choose : callable, optional
         Returns the names of the columns to read, given all names and the first record. By default
         all columns are read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ohmlearn.nodes.node_ids import decode_strings
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write('node;age\\n"a;b";30\\n')
-    ...     file.flush()
-    ...     table = read_text_table(file.name, "csv", "a row")
-    >>> [decode_strings(blocks[0]).tolist() for blocks in table.columns.values()], table.lines
-    ([['a;b'], ['30']], array([2]))
     """
     with ByteSource(path) as source:
         blocks = line_blocks(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
@@ -28,9 +29,10 @@ from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.source_errors import refuse_source, shorten
 
-__all__ = ["CheckedTimes", "TimeRule", "are_date_texts", "find_conflict"]
+__all__ = ["CheckedTimes", "TimeRule", "are_date_texts", "explain_date", "find_conflict"]
 
 SAMPLE = 1000  # times of a batch that are compared with the unit of the stream
+LOCAL_DATE = re.compile(r"\s*([0-3]?\d)([/.-])([0-3]?\d)\2(\d{4})(?!\d)")
 DATE = "a date such as 2026-03-31 or 2026-03-31T12:30:00Z"
 
 
@@ -155,7 +157,7 @@ class TimeRule:
             if is_missing(value):
                 return "a time is missing"
             kind = {True: DATE, False: "a finite number", None: f"a number or {DATE}"}[self.dates]
-            return f"a time must be {kind}, got {shorten(str(value))}"
+            return f"a time must be {kind}, got {shorten(str(value))}{explain_date(str(value))}"
         shown = describe_time(t, self.unit == "date")
         if math.isinf(t) or t < -LARGEST_TIME or (t > LARGEST_TIME >= self.latest):
             return f"a time must be below 2**63 in size, got {shown}"
@@ -163,13 +165,7 @@ class TimeRule:
 
 
 def are_date_texts(texts: list[bytes]) -> bool:
-    """Return whether at least as many of some texts are dates as are numbers, and not none.
-
-    Examples
-    --------
-    >>> are_date_texts([b"2026-03-31", b"2026-03-31 12:30", b"12", b"soon"])
-    True
-    """
+    """Return whether at least as many of some texts are dates as are numbers, and not none."""
     dates, numbers = (
         sum(not math.isnan(_core.parse_time(text, kind)) for text in texts)
         for kind in (True, False)
@@ -177,16 +173,21 @@ def are_date_texts(texts: list[bytes]) -> bool:
     return dates > 0 and dates >= numbers
 
 
-def find_conflict(found: str | None, unit: str | None) -> str | None:
-    """Say why times in the unit `found` may not follow those in another, if they may not.
+def explain_date(text: str) -> str:
+    """Say what a date such as 09/01/2026 may mean; empty if the text is no such date."""
+    found = LOCAL_DATE.match(text)
+    if found is None:
+        return ""
+    one, other, year = found[1].zfill(2), found[3].zfill(2), found[4]
+    ways = [(f"{year}-{other}-{one}", "day"), (f"{year}-{one}-{other}", "month")]
+    if one == other or max(int(one), int(other)) > 12:
+        return f", which is {ways[int(other) > 12][0]}; write the year first"
+    shown = " or ".join(f"{date} ({which} first)" for date, which in ways)
+    return f", which may be {shown}; write the year first"
 
-    Examples
-    --------
-    >>> find_conflict("date", "s") is None  # both are seconds since 1970
-    True
-    >>> find_conflict("date", "ms")
-    'times are dates, but they were Unix times in ms so far; convert one of them'
-    """
+
+def find_conflict(found: str | None, unit: str | None) -> str | None:
+    """Say why times in the unit `found` may not follow those in another, if they may not."""
     same = found == unit or {found, unit} == {"date", "s"}
     # Numbers may look like Unix times by accident.
     plain = None in (found, unit) and "date" not in (found, unit)
