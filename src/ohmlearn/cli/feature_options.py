@@ -31,7 +31,6 @@ MOST_CELLS = 1 << 29  # of a matrix that is made dense
 MANY_LABELS = 5_000
 LEAST_LEAF = 5  # labels in a leaf of a tree
 MOST_GAMMA = 1e9
-NO_COLUMN = "no column is called node"  # what read_features says then
 # Options that do not go together with --features, and why.
 REFUSED = {
     "state": "the model in a state is one of edges and labels",
@@ -115,29 +114,23 @@ def check_feature_options(options: dict[str, Any]) -> None:
 def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFeatures":
     """Return the features of a file, and print what became of its columns.
 
-    If no column has a usual name for ids, that of the ids of the labels is tried. A column with the
-    name of the labels is left out.
+    The column of ids may be called as that of the labels. A column with the name of the labels is
+    left out.
     """
     from ohmlearn._phases import phase
-    from ohmlearn.features import read_features
-    from ohmlearn.features.node_features import drop_label_column
-    from ohmlearn.reading import SourceError
+    from ohmlearn.errors import Param, SourceError
+    from ohmlearn.features.node_features import drop_label_column, read_features_as
 
-    path, columns, heading = options["features_file"], options["feature_cols"], labels.id_heading
+    path, columns = options["features_file"], options["feature_cols"]
     if columns is not None:
         columns = [name.strip() for name in columns.split(",")]
     node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
-            try:
-                features: NodeFeatures = read_features(path, node_col=node_col, columns=columns)
-            except SourceError as error:
-                said = str(error)  # lists the columns
-                if node_col is not None or NO_COLUMN not in said or repr(heading) not in said:
-                    raise
-                features = read_features(path, node_col=heading, columns=columns)
-    except SourceError as error:  # the option node_col is about labels
-        raise SourceError(str(error).replace("node_col", "--feature-node-col")) from error
+            features = read_features_as(path, node_col, columns, labels.id_heading)
+    except SourceError as error:  # the option --node-col is about labels
+        said = error.message.replace(str(Param("node_col")), "--feature-node-col")
+        raise SourceError(said, remedy=error.remedy, place=error.place) from error
     features = drop_label_column(features, labels.label_heading)
     if not (options["quiet"] or options["as_json"]):
         tell(*describe_features(features))
@@ -206,7 +199,7 @@ def label_with_features(
         features = _as_dense(features)
     model = GraphFeatureClassifier(
         _make_estimator(options),
-        gamma="auto" if options["gamma"] is None else options["gamma"],
+        **({} if options["gamma"] is None else {"gamma": options["gamma"]}),
         class_prior=read_shares(options["class_prior"], labels),
         calibration=None if options["calibration"] == "none" else "cv",
         random_state=options["seed"],

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
@@ -35,7 +34,6 @@ __all__ = ["GraphFeatureClassifier"]
 
 Floats = NDArray[np.float64]
 FIT_NODES = 1_000  # nodes that represent all of them in the calibration
-INVERSE_PENALTIES = (0.3, 3.0)  # C of logistic regression
 
 
 class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
@@ -152,10 +150,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         estimator: Any = None,
         graph: Any = None,
         *,
-        gamma: float | Literal["auto"] = "auto",
-        correct: bool | Literal["auto"] = "auto",
-        spread: bool | Literal["auto"] = "auto",
-        mix: bool = True,
+        gamma: float = 9.0,
         class_prior: ArrayLike | Mapping[Any, float] | None = None,
         calibration: Literal["cv"] | None = "cv",
         cv: int = 5,
@@ -168,9 +163,6 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         self.estimator = estimator
         self.graph = graph
         self.gamma = gamma
-        self.correct = correct
-        self.spread = spread
-        self.mix = mix
         self.class_prior = class_prior
         self.calibration = calibration
         self.cv = cv
@@ -206,33 +198,30 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def _task(self) -> Classes:
         return Classes(self.classes_)
 
-    def _default_estimators(self) -> tuple[Any, ...]:
-        return tuple(LogisticRegression(C=c, max_iter=1000) for c in INVERSE_PENALTIES)
-
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
         answers = self._solve()
-        if self._mixture.calibration is None:
-            self._mixture.calibration = Calibration(1.0, 0.0)
+        if self._stack.calibration is None:
+            self._stack.calibration = Calibration(1.0, 0.0)
             left_out, labels = self._left_out()
             if self.calibration == "cv" and len(left_out) > 0:
                 size = min(FIT_NODES, len(answers))
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
-                self._mixture.calibration = fit_calibration(
+                self._stack.calibration = fit_calibration(
                     _logarithms(left_out),
                     labels.values,
                     _logarithms(answers[some]),
                     labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
                 )
-        return self._mixture.calibration
+        return self._stack.calibration
 
     def _left_out(self) -> tuple[Floats, NodeLabels]:
         """Return the answers for labels that can be left out, and these labels."""
         self._solve()
-        usable = self._mixture.usable
-        return self._mixture.left_out[usable], choose_labels(self._used, usable)
+        usable = self._stack.usable
+        return self._stack.left_out[usable], choose_labels(self._used, usable)
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))
@@ -240,7 +229,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        return self._shares(self._solve(), self._by_estimator)
+        return self._shares(self._solve(), self._alone)
 
     def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
         """Return probabilities from answers, some of which are those of the estimator alone."""

@@ -1,22 +1,20 @@
 """The regressor for nodes that have features and edges."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from ohmlearn.estimators.label_input import Labels, find_values
-from ohmlearn.features.expert_tasks import Values
+from ohmlearn.features.expert_tasks import Numbers
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
 from ohmlearn.nodes import NodeTable
 
 __all__ = ["GraphFeatureRegressor"]
 
 Floats = NDArray[np.float64]
-PENALTIES = (1.0, 30.0)
 LARGEST = 1e70
 
 
@@ -57,10 +55,7 @@ n_features_in_
         estimator: Any = None,
         graph: Any = None,
         *,
-        gamma: float | Literal["auto"] = "auto",
-        correct: bool | Literal["auto"] = "auto",
-        spread: bool | Literal["auto"] = "auto",
-        mix: bool = True,
+        gamma: float = 9.0,
         cv: int = 5,
         epsilon: float | None = 0.8,
         max_edges: int | None = None,
@@ -71,9 +66,6 @@ n_features_in_
         self.estimator = estimator
         self.graph = graph
         self.gamma = gamma
-        self.correct = correct
-        self.spread = spread
-        self.mix = mix
         self.cv = cv
         self.epsilon = epsilon
         self.max_edges = max_edges
@@ -93,11 +85,8 @@ n_features_in_
             )
         return labels
 
-    def _task(self) -> Values:
-        return Values()
-
-    def _default_estimators(self) -> tuple[Any, ...]:
-        return tuple(Ridge(alpha) for alpha in PENALTIES)
+    def _task(self) -> Numbers:
+        return Numbers()
 
     @property
     def transduction_(self) -> Floats:
