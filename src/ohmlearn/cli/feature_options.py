@@ -127,7 +127,7 @@ def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFea
     node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
-            features = read_features_as(path, node_col, columns, labels.id_heading)
+            features: NodeFeatures = read_features_as(path, node_col, columns, labels.id_heading)
     except SourceError as error:  # the option --node-col is about labels
         said = error.message.replace(str(Param("node_col")), "--feature-node-col")
         raise SourceError(said, remedy=error.remedy, place=error.place) from error

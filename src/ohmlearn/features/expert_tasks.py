@@ -33,7 +33,6 @@ Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
 PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
-HFS_TOL = 1e-5  # relative residual of the scores
 INVERSE_PENALTY = 50.0  # C of logistic regression for rows of length 1
 
 
@@ -163,7 +162,7 @@ class Classes(Task):
             gamma=automatic_gamma(float(counts.sum()), n_found, _mean_degree(graph)),
             normalization="stable",
             sample_weight=labels.weights,
-            tol=HFS_TOL,
+            tol=1e-5,
             random_state=seed,
             n_jobs=n_jobs,
         )
@@ -275,7 +274,7 @@ class Numbers(Task):
             gamma=0.1 / (float(labels.weights.sum()) * (degree if degree > 0 else 1.0)),
             normalization=None,
             sample_weight=labels.weights,
-            tol=HFS_TOL,
+            tol=1e-5,
             random_state=seed,
             n_jobs=n_jobs,
         )
@@ -296,14 +295,14 @@ class Numbers(Task):
         squares = errors @ errors.T
         scale = float(np.diag(squares).min()) / len(labels.nodes)  # error of one label
         if scale == 0.0:
-            weights = (np.diag(squares) == 0.0).astype(np.float64)
-            weights /= weights.sum()
-            return weights
+            best: Floats = (np.diag(squares) == 0.0).astype(np.float64)
+            best /= best.sum()
+            return best
         # Further labels at which the experts' errors are independent draw towards equal weights.
         factor = np.linalg.cholesky(squares / scale + np.eye(len(errors)))
         heavy = 1e4 * float(np.abs(factor).max())
         rows = np.vstack([factor.T, np.full(len(errors), heavy)])
-        weights = np.asarray(nnls(rows, np.append(np.zeros(len(errors)), heavy))[0])
+        weights: Floats = np.asarray(nnls(rows, np.append(np.zeros(len(errors)), heavy))[0])
         weights /= weights.sum()
         return weights
 
@@ -317,7 +316,9 @@ class Numbers(Task):
         return mean
 
     def can_be_left_out(self, labels: NodeLabels) -> Mask:
-        return np.full(len(labels.nodes), len(np.unique(labels.values)) > 1)
+        """Return all labels if there are more than three, and not all are the same."""
+        n_labels = len(labels.nodes)
+        return np.full(n_labels, n_labels > 3 and len(np.unique(labels.values)) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         return np.zeros(len(labels.nodes), dtype=np.int64)

@@ -39,7 +39,7 @@ __all__ = [
 
 LABEL_NAMES = ("label", "labels", "target")  # columns that features hardly are, in lower case
 MOST_CATEGORIES = 50  # columns for one column of text; matrices with more may be sparse
-MANY, DISTINCT = 20, 0.5  # more different texts than this, and this fraction of all, are measured
+MANY = 20  # more different texts than this, and than half of the rows, are measured values
 # How numbers and dates are written, apart from what Arrow reads.
 FORMS = {
     "date": r"\d{4}-\d\d-\d\d([ T].*)?",  # as Arrow reads it
@@ -424,7 +424,7 @@ def _plan_categories(name: str, column: Any, first_row: int) -> Plan:
         return Plan(values, [], "left out: all values are missing")
     if n_values == 1 and n_missing == 0:
         return Plan(values, [], f"left out: all values are {shorten(texts[0])}{more}", doubt=doubt)
-    if n_values > max(MANY, DISTINCT * n_known):
+    if n_values > max(MANY, n_known / 2):
         what = f"left out: text with {n_values:,} different values in {n_known:,} rows"
         if all(_form_of(text) == "number" for text in texts):
             what += "; they are numbers, so cast the column to use it"
@@ -546,13 +546,13 @@ def _find_odd_value(codes: NDArray[np.int64], values: list[str], first_row: int)
     forms = np.array([_form_of(value) for value in values])
     for wanted, allowed in (("number", ("thousands", "comma")), ("date", ("other date",))):
         alike = np.isin(forms, (wanted, *allowed))
-        is_measured = alike.sum() > min(MANY, DISTINCT * len(rows))
+        is_measured = alike.sum() > min(MANY, len(rows) / 2)
         if is_measured and alike[codes[rows]].mean() >= 0.9:
             odd = np.flatnonzero(forms[codes[rows]] != wanted)
             if len(odd) == 0:  # stored as texts
                 return "" if wanted == "number" else "they are dates, so cast the column"
             at = rows[odd[0]]
-            is_only_one = bool((forms[codes[rows]] == wanted).mean() > DISTINCT)
+            is_only_one = bool((forms[codes[rows]] == wanted).mean() > 0.5)
             return _say(wanted, values[codes[at]].strip(), first_row + int(at), is_only_one)
     return ""
 

@@ -1,5 +1,6 @@
 """What the estimators for features and graph have in common: forms of input, and answers."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ from ohmlearn.estimators.label_input import (
 from ohmlearn.features.expert_tasks import Predictor, Task
 from ohmlearn.features.feature_checks import check_features, explain, own_features, warn_of_leaks
 from ohmlearn.features.feature_columns import check_same_columns
+from ohmlearn.features.feature_model_file import SavedModel, load_model, save_model
 from ohmlearn.features.graph_use import GraphUse, judge_graph
 from ohmlearn.features.known_graph import (
     N_NEIGHBORS,
@@ -52,7 +54,7 @@ from ohmlearn.features.known_graph import (
 )
 from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.scaled_features import ScaledFeatures, blocks
-from ohmlearn.features.smoothing import MOST_GAMMA
+from ohmlearn.features.smoothing import GAMMA
 from ohmlearn.features.stacking import EXPERTS, Experts, Stack, fit_stack
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
@@ -65,7 +67,6 @@ from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES
 __all__ = ["BaseGraphFeatures"]
 
 Floats = NDArray[np.float64]
-KEPT = 0.9  # fraction of the given labels in the answers of labelled nodes
 
 
 class BaseGraphFeatures(SharesGraph):
@@ -75,7 +76,7 @@ class BaseGraphFeatures(SharesGraph):
     """
 
     _constraints: ClassVar[Constraints] = {
-        "gamma": (Interval(Real, 0, MOST_GAMMA),),
+        "gamma": GAMMA,
         "cv": (Interval(Integral, 2),),
         "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
         "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
@@ -461,6 +462,82 @@ class BaseGraphFeatures(SharesGraph):
             self.__dict__.update(before)
             raise
 
+    # Files.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file with a checksum, completely or not at all.
+
+        The file holds the graph (a sparsifier, or all edges), degrees, ids, features, labels and
+        parameters. Answers are computed again after loading, with the same bits. Nothing is
+        pickled: `estimator` is not in the file, and `load` must be given the same one.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X, y = [[1.0], [0.9], [-1.0], [-0.9]], {0: "a", 1: "a", 2: "b", 3: "b"}
+        >>> model = GraphFeatureClassifier(random_state=0).fit_edges(([0, 2], [1, 3]), X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.ohm")
+        ...     loaded = GraphFeatureClassifier.load(f"{folder}/model.ohm")
+        >>> loaded.update(([3], [4])).transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
+        """
+        check_is_fitted(self, "_labels")
+        parameters = self.get_params(deep=False)
+        for name in ("estimator", "graph", "random_state"):
+            del parameters[name]
+        names = getattr(self, "feature_names_in_", None)
+        about = {
+            "parameters": parameters,
+            "seed": self._seed,
+            "has_neighbors": self._has_neighbors,
+            "names": None if names is None else list(names),
+            "label_column": self._label_column,
+        }
+        parts = self._known, self._features, self._missing, self._labels
+        model = SavedModel(*parts, getattr(self, "classes_", None), about)
+        save_model(path, type(self).__name__, self.estimator, model)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], estimator: Any = None) -> Self:
+        """Read a saved estimator, which continues as if it had never stopped.
+
+        To take in more edges with ids, read them with the ids of the estimator:
+        ``model.update(read_edges(path, nodes=model.nodes_))``.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`; see there for an example.
+        estimator : classifier or regressor of scikit-learn, optional
+            The one that the saved model had.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what is wrong with it. It is safe to load any file.
+        """
+        saved = load_model(path, cls.__name__, estimator)
+        about = saved.about
+        model = cls(estimator, random_state=about["seed"], **about["parameters"])
+        model._check_parameters()
+        model._seed = check_seed(about["seed"])
+        model._has_neighbors, model._label_column = about["has_neighbors"], about["label_column"]
+        if about["names"] is not None:
+            model.feature_names_in_ = np.array(about["names"], dtype=object)
+        if saved.classes is not None:
+            model.__dict__["classes_"] = saved.classes
+        model._set(saved.known, saved.features, saved.missing)
+        model.n_features_in_ = saved.features.shape[1]
+        model._labels, model.labelled_ = saved.labels, saved.labels.nodes
+        return model
+
     # Answers.
 
     @property
@@ -527,8 +604,7 @@ class BaseGraphFeatures(SharesGraph):
         self.answered_ = applies.copy()
         self.answered_[given.nodes] = True
         if task.has_classes:
-            pooled[given.nodes] *= 1.0 - KEPT
-            pooled[given.nodes] += KEPT * given.values
+            pooled[given.nodes] = 0.9 * given.values + 0.1 * pooled[given.nodes]
         else:  # where nothing else is known
             lost = ~applies[given.nodes]
             pooled[given.nodes[lost]] = given.values[lost]

@@ -21,20 +21,21 @@ LARGEST = 1e70
 class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures):
     """Computes a number for every node from the numbers of a few, the edges, and features.
 
-    Works like `GraphFeatureClassifier`; the expert for the graph alone is that of `HFSRegressor`.
+    Works like `GraphFeatureClassifier`. The expert for the graph alone is that of `HFSRegressor`.
+    Weights minimise the squared error for left-out numbers (Breiman, 1996).
 
     Parameters
     ----------
     estimator : regressor of scikit-learn, optional
-        By default ridge regression with alpha = 1 or 30, whichever predicts left-out labels better.
-    graph, gamma, correct, spread, mix, cv, epsilon, max_edges, random_state, n_jobs, verbose
+        By default ridge regression with alpha = 1.
+    graph, gamma, cv, epsilon, max_edges, random_state, n_jobs, verbose
         See `GraphFeatureClassifier`.
 
     Attributes
     ----------
     transduction_ : ndarray of shape (n_nodes,)
         Number for every node.
-    weights_, graph_use_, gamma_, labelled_, reached_, graph_, degrees_, sparsifier_, nodes_, \
+    weights_, graph_use_, labelled_, reached_, graph_, degrees_, sparsifier_, nodes_, \
 n_features_in_
         See `GraphFeatureClassifier`.
 

@@ -15,7 +15,6 @@ __all__ = ["GraphUse", "Homophily", "judge_graph"]
 
 Floats = NDArray[np.float64]
 ALONE = 0.9  # weight of the features from which the graph is left out
-SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
 
 class Homophily(NamedTuple):
@@ -119,7 +118,7 @@ def judge_graph(experts: Experts, stack: Stack) -> GraphUse:
             "the graph does not help: left-out labels are predicted best from the features "
             "alone, so the answers are those of the estimator; see graph_use_"
         )
-    return GraphUse(gain > SURE * error, loss, loss + gain, error, homophily)
+    return GraphUse(gain > 2.0 * error, loss, loss + gain, error, homophily)
 
 
 def measure_homophily(experts: Experts, stack: Stack) -> Homophily:
@@ -133,7 +132,7 @@ def measure_homophily(experts: Experts, stack: Stack) -> Homophily:
             same = values[seen, np.argmax(around[seen], axis=1)]
             expected = float(np.sum(np.average(values[seen], axis=0, weights=weights) ** 2))
             agree = float(np.average(same, weights=weights))
-            found = (agree - expected) / (1.0 - expected) if expected < 1.0 else found
+            found = max(-1.0, (agree - expected) / (1.0 - expected)) if expected < 1.0 else found
         elif np.ptp(around[seen]) > 0.0 and np.ptp(values[seen]) > 0.0:
             cov = np.cov(around[seen, 0], values[seen, 0], aweights=weights)
             found = float(cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]))

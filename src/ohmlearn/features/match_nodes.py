@@ -17,8 +17,6 @@ from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 
 __all__ = ["Matched", "match_rows"]
 
-MOST_COMPARED = 10_000  # ids that are compared without their zeros in front
-
 
 @dataclass(frozen=True, repr=False)
 class Matched(Shown):
@@ -158,8 +156,9 @@ def _refuse_all(ids: NDArray[Any], nodes: NodeTable | None, size: int, source: s
     if nodes is not None and size > 0:
         first = nodes.ids([0]).tolist()[0]
         there = f", such as {first!r}"
-        short = {str(each).lstrip("0") for each in ids[:MOST_COMPARED].tolist()}
-        some = nodes.ids(range(min(len(nodes), MOST_COMPARED)))
+        most = 10_000  # ids that are compared without their zeros in front
+        short = {str(each).lstrip("0") for each in ids[:most].tolist()}
+        some = nodes.ids(range(min(len(nodes), most)))
         other = {str(each).lstrip("0") for each in some.tolist()}
         if short & other:
             remedy = "zeros in front are missing on one side; read both columns as texts"

@@ -41,7 +41,6 @@ __all__ = ["EXPERTS", "Experts", "Stack", "fit_stack", "split_labels"]
 Mask = NDArray[np.bool_]
 EXPERTS = ("features", "both", "graph")
 WIDE = 30  # columns; rows of so many get the same length
-SMOOTH_TOL = 1e-4  # an estimator does not see smaller errors
 
 
 class Found(NamedTuple):
@@ -159,7 +158,7 @@ class Experts:
         """
         n_nodes, n_columns = self.features.shape
         smoothing = Smoothing(
-            self.graph, gamma, degrees=degrees, tol=SMOOTH_TOL, random_state=self.seed,
+            self.graph, gamma, degrees=degrees, tol=1e-4, random_state=self.seed,
             n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
         # `Smoothing` is D^(1/2) (D + gamma L)^-1 D^(1/2).

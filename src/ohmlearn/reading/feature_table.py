@@ -152,7 +152,7 @@ def find_node_column(
     >>> find_node_column(["age", "city"], "people.csv", None)
     Traceback (most recent call last):
     ...
-    ohmlearn.errors.SourceError: people.csv: no column is called node, node_id or id; name the one
+    ohmlearn.reading.SourceError: people.csv: no column is called node, node_id or id; name the one
     with the ids in node_col; the columns are 'age', 'city'
     """
     if node_col is not None:
