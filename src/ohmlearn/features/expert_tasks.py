@@ -4,7 +4,6 @@ Answers are matrices with a row for each node: probabilities of the classes, or 
 numbers. An expert is whatever gives such a matrix.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,68 +32,10 @@ Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
 PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
-INVERSE_PENALTY = 50.0  # C of logistic regression for rows of length 1
+INVERSE_PENALTY = 10.0  # C of logistic regression for rows of length 1
 
 
-class Task(ABC):
-    """Classes or numbers: how experts are fitted, judged and made comparable."""
-
-    has_classes: bool
-    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
-
-    @abstractmethod
-    def usual_estimator(self, size: float) -> Any:
-        """Return the estimator for rows whose root mean square length is `size`."""
-
-    @abstractmethod
-    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
-        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
-
-    def _warn_of_weights(self, estimator: Any) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warn(
-                f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels "
-                f"that count the same, and to the likeliest class of nodes with several; the "
-                f"graph still weighs them"
-            )
-
-    @abstractmethod
-    def by_graph(
-        self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
-    ) -> tuple[Floats, Mask]:
-        """Return the answers of the graph alone, and which nodes labels reach."""
-
-    @abstractmethod
-    def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
-        """Return what makes answers for left-out labels neither too sure nor too unsure."""
-
-    @abstractmethod
-    def sharpen(self, answers: Floats, exponent: float) -> Floats:
-        """Return answers as sure as `find_exponent` found right."""
-
-    @abstractmethod
-    def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
-        """Return the weights of the experts, from their answers for left-out labels."""
-
-    @abstractmethod
-    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        """Return the loss of each left-out label."""
-
-    @abstractmethod
-    def without_evidence(self, labels: NodeLabels) -> Floats:
-        """Return the answer for a node of which nothing is known."""
-
-    @abstractmethod
-    def can_be_left_out(self, labels: NodeLabels) -> Mask:
-        """Return which labels the others can predict; none if too few say nothing of experts."""
-
-    @abstractmethod
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return a number for each label; folds have about the same mixture of these."""
-
-
-class Classes(Task):
+class Classes:
     """Answers are probabilities of classes.
 
     Parameters
@@ -114,6 +55,7 @@ class Classes(Task):
     """
 
     has_classes = True
+    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
 
     def __init__(self, classes: Any) -> None:
         names = np.arange(classes) if np.ndim(classes) == 0 else np.asarray(classes)
@@ -123,9 +65,11 @@ class Classes(Task):
         self._names = names if is_usual else np.arange(len(names))
 
     def usual_estimator(self, size: float) -> Any:
+        """Return the estimator for rows whose root mean square length is `size`."""
         return LogisticRegression(C=INVERSE_PENALTY / size**2, tol=1e-3, max_iter=1000)
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
         found = np.unique(codes)
         if len(found) == 1:
@@ -139,7 +83,7 @@ class Classes(Task):
             elif has_fit_parameter(model, "sample_weight"):
                 model.fit(Z[at], self._names[codes], sample_weight=weights)
             else:  # a pipeline, or an estimator without weights: the likeliest class of each node
-                self._warn_of_weights(model)
+                self._has_warned = _warn_of_weights(model, self._has_warned)
                 model.fit(Z, self._names[np.argmax(labels.values, axis=1)])
         return _Probabilities(model, self._columns_of(model.classes_), self.n_classes, n_labels)
 
@@ -152,6 +96,7 @@ class Classes(Task):
     def by_graph(
         self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
     ) -> tuple[Floats, Mask]:
+        """Return the answers of the graph alone, and which nodes labels reach."""
         labels, kept = split_by_edges(labels, graph)
         counts = labels.weights @ labels.values
         n_found = int(np.count_nonzero(counts))
@@ -180,6 +125,7 @@ class Classes(Task):
         return DEFAULT._replace(smoothing=0.0).apply(evidence.exponents), result.reached
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
+        """Return what makes answers for left-out labels neither too sure nor too unsure."""
         losses = [
             labels.weights @ self.losses(self.sharpen(answers, a), labels) + 0.5 * np.log(a) ** 2
             for a in EXPONENTS
@@ -187,6 +133,7 @@ class Classes(Task):
         return float(EXPONENTS[int(np.argmin(losses))])
 
     def sharpen(self, answers: Floats, exponent: float) -> Floats:
+        """Return answers as sure as `find_exponent` found right."""
         logs = exponent * np.log(np.maximum(answers, 1e-6))
         powers: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
         powers *= (1.0 - FLOOR) / powers.sum(axis=1, keepdims=True)
@@ -216,6 +163,7 @@ class Classes(Task):
         return losses
 
     def without_evidence(self, labels: NodeLabels) -> Floats:
+        """Return the answer for a node of which nothing is known."""
         counts = labels.weights @ labels.values
         shares: Floats = counts / counts.sum()
         return shares
@@ -228,11 +176,12 @@ class Classes(Task):
         return ~alone & (np.count_nonzero(counts > 1) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        """Return a number for each label; folds have about the same mixture of these."""
         codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
         return codes
 
 
-class Numbers(Task):
+class Numbers:
     """Answers are numbers, in one column.
 
     Examples
@@ -245,11 +194,14 @@ class Numbers(Task):
     """
 
     has_classes = False
+    _has_warned = False
 
     def usual_estimator(self, size: float) -> Any:
+        """Return ridge regression."""
         return Ridge()
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        """Fit a clone of the estimator, as `Classes.fit`."""
         model = clone(estimator)
         values, n_labels = labels.values[:, 0], len(labels.nodes)
         with _explained(model, n_labels):
@@ -258,13 +210,14 @@ class Numbers(Task):
             elif has_fit_parameter(model, "sample_weight"):
                 model.fit(Z, values, sample_weight=labels.weights)
             else:
-                self._warn_of_weights(model)
+                self._has_warned = _warn_of_weights(model, self._has_warned)
                 model.fit(Z, values)
         return _Values(model, n_labels)
 
     def by_graph(
         self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
     ) -> tuple[Floats, Mask]:
+        """Return the answers of `HFSRegressor`, and which nodes labels reach."""
         labels = split_by_edges(labels, graph)[0]
         mean, degree = self.without_evidence(labels), _mean_degree(graph)
         result = solve_hfs(
@@ -281,9 +234,11 @@ class Numbers(Task):
         return result.f + mean, result.reached
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
+        """Return 1: numbers are not more or less sure."""
         return 1.0
 
     def sharpen(self, answers: Floats, exponent: float) -> Floats:
+        """Return the answers."""
         return answers
 
     def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
@@ -312,6 +267,7 @@ class Numbers(Task):
         return losses
 
     def without_evidence(self, labels: NodeLabels) -> Floats:
+        """Return the mean of the labels."""
         mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
         return mean
 
@@ -321,7 +277,21 @@ class Numbers(Task):
         return np.full(n_labels, n_labels > 3 and len(np.unique(labels.values)) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        """Return the same number for all labels."""
         return np.zeros(len(labels.nodes), dtype=np.int64)
+
+
+Task = Classes | Numbers
+
+
+def _warn_of_weights(estimator: Any, has_warned: bool) -> bool:
+    if not has_warned:
+        warn(
+            f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels that "
+            f"count the same, and to the likeliest class of nodes with several; the graph still "
+            f"weighs them"
+        )
+    return True
 
 
 # Fitted models as functions from rows to answers. They are classes, so that they can be pickled.

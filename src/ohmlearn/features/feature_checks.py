@@ -7,11 +7,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
+from sklearn.utils.validation import validate_data
 
 from ohmlearn._warnings import warn
 from ohmlearn.estimators.label_input import NodeLabels
 
-__all__ = ["check_features", "explain", "own_features", "warn_of_leaks"]
+__all__ = ["check_features", "own_features", "take_features", "warn_of_leaks"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -60,6 +61,19 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     if features.format != "csr" or not _is_finite(features.data):
         features = scipy.sparse.csc_array(features)
         _check_finite(features.data, names, features)
+    return features
+
+
+def take_features(estimator: Any, X: Any, **how: Any) -> Any:
+    """Return X as a matrix of finite numbers, after the checks of scikit-learn for an estimator."""
+    try:
+        features = validate_data(
+            estimator, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **how
+        )
+    except (ValueError, TypeError) as error:
+        explain(error, X)
+        raise
+    check_features(features, features.shape[0], getattr(estimator, "feature_names_in_", None))
     return features
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
@@ -39,7 +39,7 @@ from ohmlearn.estimators.label_input import (
     split_by_edges,
 )
 from ohmlearn.features.expert_tasks import Predictor, Task
-from ohmlearn.features.feature_checks import check_features, explain, own_features, warn_of_leaks
+from ohmlearn.features.feature_checks import own_features, take_features, warn_of_leaks
 from ohmlearn.features.feature_columns import check_same_columns
 from ohmlearn.features.feature_model_file import SavedModel, load_model, save_model
 from ohmlearn.features.graph_use import GraphUse, judge_graph
@@ -714,21 +714,8 @@ class BaseGraphFeatures(SharesGraph):
             )
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
-        try:
-            features = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-        except (ValueError, TypeError) as error:
-            explain(error, X)
-            raise
-        check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
-        return features
+        least = 2 if reset else 1
+        return take_features(self, X, reset=reset, accept_sparse="csr", ensure_min_samples=least)
 
     def _set_names(self, X: NodeFeatures) -> None:
         self.n_features_in_ = X.shape[1]

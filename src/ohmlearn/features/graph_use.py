@@ -9,12 +9,11 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.estimators.label_input import choose_labels
-from ohmlearn.features.stacking import Experts, Stack
+from ohmlearn.features.stacking import FEATURES, Experts, Stack
 
 __all__ = ["GraphUse", "Homophily", "judge_graph"]
 
 Floats = NDArray[np.float64]
-ALONE = 0.9  # weight of the features from which the graph is left out
 
 
 class Homophily(NamedTuple):
@@ -89,7 +88,7 @@ class GraphUse(NamedTuple):
             return "It is not known whether the graph helps: no label can be left out."
         if self.helps:
             verdict = "The graph helps"
-        elif self.loss_with < self.loss_without + self.error:
+        elif self.loss_with < self.loss_without:
             verdict = "It is not clear whether the graph helps"
         else:
             verdict = "The graph does not help"
@@ -112,8 +111,9 @@ def judge_graph(experts: Experts, stack: Stack) -> GraphUse:
     gains = alone - losses
     gain, loss = (float(np.average(each, weights=judged.weights)) for each in (gains, losses))
     error = float(np.std(gains) / np.sqrt(len(gains)))
-    if gain < -error or stack.weights[0] >= ALONE:
-        stack.weights, stack.left_out = np.array([1.0, 0.0, 0.0]), stack.alone
+    if gain < -2.0 * error:
+        stack.weights, stack.left_out = FEATURES.copy(), stack.alone
+    if stack.weights[0] == 1.0:
         warn(
             "the graph does not help: left-out labels are predicted best from the features "
             "alone, so the answers are those of the estimator; see graph_use_"

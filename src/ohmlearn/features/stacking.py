@@ -36,10 +36,12 @@ from ohmlearn.features.scaled_features import ScaledFeatures, blocks
 from ohmlearn.features.smoothing import Smoothing, make_room
 from ohmlearn.graph import Graph
 
-__all__ = ["EXPERTS", "Experts", "Stack", "fit_stack", "split_labels"]
+__all__ = ["EXPERTS", "FEATURES", "Experts", "Stack", "fit_stack", "split_labels"]
 
 Mask = NDArray[np.bool_]
 EXPERTS = ("features", "both", "graph")
+FEATURES = np.array([1.0, 0.0, 0.0])  # weights if the graph is left out
+ALONE = 0.9  # weight of the features from which the graph is left out
 WIDE = 30  # columns; rows of so many get the same length
 
 
@@ -308,6 +310,8 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
         stack.exponents[expert] = task.find_exponent(answers[applies], some)
         found.answers[expert] = task.sharpen(answers, stack.exponents[expert])
     stack.weights = task.find_weights(*found, judged)
+    if stack.weights[0] >= ALONE:  # here, so that estimates are those of this choice
+        stack.weights = FEATURES.copy()
     return stack
 
 
