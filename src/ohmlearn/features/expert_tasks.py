@@ -32,7 +32,7 @@ Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
 PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
-INVERSE_PENALTY = 10.0  # C of logistic regression for rows of length 1
+INVERSE_PENALTY = 25.0  # C of logistic regression for rows of length 1
 
 
 class Classes:

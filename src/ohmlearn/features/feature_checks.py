@@ -23,19 +23,6 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     """Return features as an array or a sparse matrix of real, finite numbers, one row per node.
 
     `names` are those of the columns, for messages.
-
-    Examples
-    --------
-    >>> check_features([[1, 2], [3, float("nan")]], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be finite, but row 1, column 1 is NaN; fill in missing values first, for
-    example with sklearn.impute.SimpleImputer, or drop the column
-    >>> check_features([["ann"], ["bob"]], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be real numbers, but row 0, column 0 is 'ann'; encode such columns first, for
-    example a table with NodeFeatures.from_table
     """
     is_sparse = scipy.sparse.issparse(X)
     features: Any = X if is_sparse else np.asarray(X)
@@ -78,16 +65,7 @@ def take_features(estimator: Any, X: Any, **how: Any) -> Any:
 
 
 def explain(error: Exception, X: Any) -> None:
-    """Say where a value is that scikit-learn could not make a number of, if that is the error.
-
-    Examples
-    --------
-    >>> explain(ValueError("could not convert string to float: 'ann'"), [[1.0, "ann"]])
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be real numbers, but row 0, column 1 is 'ann'; encode such columns first, for
-    example a table with NodeFeatures.from_table
-    """
+    """Say where a value is that scikit-learn could not make a number of, if that is the error."""
     said = str(error)
     if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
         return

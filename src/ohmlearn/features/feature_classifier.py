@@ -52,7 +52,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     Parameters
     ----------
     estimator : classifier of scikit-learn, optional
-        By default logistic regression, with C = 10 for rows of length 1. An estimator gets columns
+        By default logistic regression, with C = 25 for rows of length 1. An estimator gets columns
         of about the same scale: dense ones are centred and divided by their standard deviations.
         From 30 columns on, smoothed rows get the same length; for the default, all rows do.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None

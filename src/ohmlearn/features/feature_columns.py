@@ -57,13 +57,6 @@ def as_arrow(table: Any, source: str, columns: Sequence[str] | None = None) -> A
     """Return a table as one of pyarrow; the index of a pandas frame becomes a column if it has ids.
 
     If only some `columns` are used, others may have values that Arrow cannot hold.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> frame = pandas.DataFrame({"age": [30, 40]}, index=pandas.Index(["ann", "bob"], name="who"))
-    >>> as_arrow(frame, "the DataFrame").column_names
-    ['who', 'age']
     """
     require_extra("pyarrow", "files")
     if library_of(table) == "pandas":
@@ -129,13 +122,7 @@ def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) 
 
 
 def _find_other_type(values: list[Any]) -> tuple[Any, int | None]:
-    """Return the first known value, and where the first one of another type is.
-
-    Examples
-    --------
-    >>> _find_other_type([None, 1, 2.5, "x"])
-    (1, 3)
-    """
+    """Return the first known value, and where the first one of another type is."""
     first: Any = None
     for at, value in enumerate(values):
         if value is None or value != value:
@@ -185,26 +172,12 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
 
 
 def as_array(ids: Ids) -> NDArray[Any]:
-    """Return ids as an array of int64 or of strings.
-
-    Examples
-    --------
-    >>> as_array(np.array([7, 8], dtype=np.int32)).dtype
-    dtype('int64')
-    """
+    """Return ids as an array of int64 or of strings."""
     return decode_strings(ids) if isinstance(ids, Strings) else ids.astype(np.int64, copy=False)
 
 
 def check_different(ids: Any, source: str, first_row: int = 0) -> None:
-    """Refuse an id that occurs twice.
-
-    Examples
-    --------
-    >>> check_different(np.array([7, 8, 7]), "people.csv")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.reading.SourceError: people.csv: the id 7 is in the rows 0 and 2; a node has one row
-    """
+    """Refuse an id that occurs twice."""
     table = NodeTable()
     numbers = table.add(ids)
     if len(table) == len(numbers):
@@ -222,16 +195,7 @@ def check_different(ids: Any, source: str, first_row: int = 0) -> None:
 def check_same_columns(
     known: list[str] | None, n_known: int, names: list[str] | None, n_columns: int
 ) -> None:
-    """Refuse features whose columns are not the known ones; the names of either may be unknown.
-
-    Examples
-    --------
-    >>> check_same_columns(["age", "city=Bern"], 2, ["age", "city=Rome"], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must have the columns of the fit, but 'city=Bern' is missing and 'city=Rome' is
-    new; encode the rows of the fit and these in one table, with NodeFeatures.from_table
-    """
+    """Refuse features whose columns are not the known ones; the names of either may be unknown."""
     remedy = "encode the rows of the fit and these in one table, with NodeFeatures.from_table"
     if known is not None and names is not None and known != names:
         missing = [name for name in known if name not in set(names)]
@@ -530,14 +494,6 @@ def _find_odd_value(codes: NDArray[np.int64], values: list[str], first_row: int)
         The different texts.
     first_row : int
         The number of the first row, for the message.
-
-    Examples
-    --------
-    >>> codes, values = np.arange(30), [str(n) for n in range(29)] + ["unknown"]
-    >>> _find_odd_value(codes, values, 2)
-    "nearly all are numbers, but row 31 has 'unknown'; make it empty, which means missing"
-    >>> _find_odd_value(codes, [f"{n},5" for n in range(30)], 2)
-    "numbers such as '0,5' in row 2 are not read; write 0.5, not a decimal comma"
     """
     sample = values[:: max(1, len(values) // 100)]
     if sum(_form_of(value) != "text" for value in sample) <= len(sample) / 2:

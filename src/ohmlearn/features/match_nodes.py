@@ -111,19 +111,7 @@ def match_rows(
     heading: str | None = None,
     first_row: int = 0,
 ) -> Matched:
-    """Return rows in the order of the nodes of a graph; see `NodeFeatures.match`.
-
-    Examples
-    --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add(["ann", "bob", "cy"])
-    >>> matched = match_rows(np.array([[1.0], [2.0], [6.0]]), np.array(["cy", "ann", "eve"]), nodes)
-    >>> matched.X.ravel(), matched.missing, matched.numbers
-    (array([2., 3., 1.]), array([False,  True, False]), array([ 2,  0, -1]))
-    >>> matched.about()
-    "1 of 3 nodes has no features, such as 'bob'; 1 id is only in the features, such as 'eve'; it is
-    left out"
-    """
+    """Return rows in the order of the nodes of a graph; see `NodeFeatures.match`."""
     if ids is None:
         _check_order(X.shape[0], nodes, n_nodes, source)
         own = numbers = np.arange(X.shape[0])

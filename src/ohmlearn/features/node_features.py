@@ -359,12 +359,6 @@ def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> An
     """Return NodeFeatures or a data frame without what comes from the column of the labels.
 
     `name` is that of the labels. If there is no such column, or it was asked for, X is returned.
-
-    Examples
-    --------
-    >>> features = NodeFeatures([[1.0, 0.0], [2.0, 1.0]], names=["age", "Fraud"])
-    >>> drop_label_column(features, "fraud", is_quiet=True).names
-    ['age']
     """
     is_own = isinstance(X, NodeFeatures)
     names = getattr(X, "_sources" if is_own else "columns", None)

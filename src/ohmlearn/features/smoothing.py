@@ -129,16 +129,6 @@ class Smoothing:
     ----------
     graph, gamma, degrees, tol, random_state, n_jobs, verbose
         As for `smooth`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ohmlearn import gallery
-    >>> smoothing = Smoothing(gallery.complete(3), 2.0)
-    >>> smoothing.apply(np.array([[1.0], [1.0], [1.0]])).ravel().round(6)
-    array([1., 1., 1.])
-    >>> smoothing.apply(np.array([[3.0], [0.0], [0.0]]), rows=[0]).round(6)
-    array([[1.5]])
     """
 
     _constraints: ClassVar[Constraints] = {
