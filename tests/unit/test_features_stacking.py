@@ -71,7 +71,7 @@ def test_weight_goes_to_the_graph_if_features_are_noise():
 
 
 def test_graph_that_does_not_help_is_left_out():
-    y, X = some_labels(), noise() + 1.5 * TRUTH[:, np.newaxis]
+    y, X = some_labels(share=0.6), noise() + 2.5 * TRUTH[:, np.newaxis]
     graph = random_graph(N, 600)
     with pytest.warns(UserWarning, match="the graph does not help"):
         model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)

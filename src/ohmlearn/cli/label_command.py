@@ -264,7 +264,7 @@ def _label_with_features(
     options: dict[str, Any], labels: Any, forgetting: Forgetting
 ) -> LabelOutcome:
     """Label all nodes from features and edges."""
-    from ohmlearn.report.feature_figures import FeatureAnswer
+    from ohmlearn.features.feature_summary import FeatureAnswer
 
     model, stream, edges = label_with_features(options, labels, forgetting)
     about = {}

@@ -12,7 +12,7 @@ from ohmlearn.cli.messages import tell
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
     from ohmlearn.estimators.answer import ClassAnswer
-    from ohmlearn.report.feature_figures import FeatureAnswer
+    from ohmlearn.features.feature_summary import FeatureAnswer
     from ohmlearn.report.label_columns import AnswerTable
 
 __all__ = ["make_summary", "print_summary"]
@@ -81,7 +81,7 @@ def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
 
 def _about_features(answer: "FeatureAnswer", options: dict[str, Any]) -> dict[str, Any]:
     """Return figures of an answer from features and edges."""
-    from ohmlearn.report.feature_figures import measure_features
+    from ohmlearn.features.feature_summary import measure_features
 
     several = (answer.problem.labels.values > 0.0).sum(axis=1) > 1
     figures = measure_features(answer.model)
@@ -179,7 +179,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:
-    from ohmlearn.report.feature_figures import describe_weights
+    from ohmlearn.features.feature_summary import describe_weights
 
     n_columns = features["n_columns"]
     columns = "column" if n_columns == 1 else "columns"

@@ -437,7 +437,7 @@ class NodeAnswer(ABC):
 class ClassAnswer(Evidence, NodeAnswer):
     """The class of every node."""
 
-    has_features = False  # see `report.feature_figures.FeatureAnswer`
+    has_features = False  # see `features.feature_summary.FeatureAnswer`
     without_evidence = "they get the class prior, and reached_ is False there"
     problem: ClassProblem
 

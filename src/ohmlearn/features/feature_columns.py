@@ -229,7 +229,7 @@ class Encoded(NamedTuple):
     sources: list[str]  # the column of the table that each of `names` comes from
 
 
-class Plan(NamedTuple):
+class ColumnPlan(NamedTuple):
     """What becomes of a column."""
 
     values: NDArray[Any]  # numbers, or codes of categories; NaN if missing
@@ -269,7 +269,7 @@ def encode_columns(
     >>> treatment["one"]
     'left out: all values are 1'
     """
-    plans: dict[str, Plan] = {}
+    plans: dict[str, ColumnPlan] = {}
     treatment: dict[str, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.strip().lower() in LABEL_NAMES and name not in asked:
@@ -293,7 +293,7 @@ def encode_columns(
     return Encoded(_transform(list(used.values()), len(names)), names, treatment, sources)
 
 
-def _transform(plans: list[Plan], n_columns: int) -> Any:
+def _transform(plans: list[ColumnPlan], n_columns: int) -> Any:
     """Return the matrix of all columns, sparse if it is wide and most of its entries are zero."""
     from sklearn.compose import ColumnTransformer
 
@@ -313,7 +313,7 @@ def _transform(plans: list[Plan], n_columns: int) -> Any:
     return sparse.csr_matrix(X, dtype=dtype) if sparse.issparse(X) else X.astype(dtype, copy=False)
 
 
-def _plan_column(name: str, column: Any, source: str, first_row: int) -> Plan:
+def _plan_column(name: str, column: Any, source: str, first_row: int) -> ColumnPlan:
     """Return how a column becomes numbers."""
     import pyarrow as pa
 
@@ -350,29 +350,31 @@ def _plan_column(name: str, column: Any, source: str, first_row: int) -> Plan:
     return _plan_numbers(name, values, what)
 
 
-def _plan_numbers(name: str, values: NDArray[Any], what: str) -> Plan:
-    """Plan a column of numbers, and a second one that marks missing values, if there are any."""
+def _plan_numbers(name: str, values: NDArray[Any], what: str) -> ColumnPlan:
+    """ColumnPlan a column of numbers, and a second one that marks missing values, if there are any."""
     from sklearn.impute import MissingIndicator, SimpleImputer
 
     known = values[~np.isnan(values)]
     n_missing = len(values) - len(known)
     if len(known) == 0:
-        return Plan(values, [], "left out: all values are missing")
+        return ColumnPlan(values, [], "left out: all values are missing")
     mark = f"{name}_missing"
     if known.min() == known.max():
         same = f"all {'known ' if n_missing else ''}values are {known[0]:g}"
         if n_missing == 0:
-            return Plan(values, [], f"left out: {same}")
-        return Plan(values, [mark], f"{same}; only marks {n_missing:,} missing", MissingIndicator())
+            return ColumnPlan(values, [], f"left out: {same}")
+        return ColumnPlan(
+            values, [mark], f"{same}; only marks {n_missing:,} missing", MissingIndicator()
+        )
     if n_missing == 0:
-        return Plan(values, [name], what)
+        return ColumnPlan(values, [name], what)
     mean = known.mean(dtype=np.float64)
     what += f"; {n_missing:,} missing, replaced by the mean {mean:.4g}"
-    return Plan(values, [name, mark], what, SimpleImputer(add_indicator=True))
+    return ColumnPlan(values, [name, mark], what, SimpleImputer(add_indicator=True))
 
 
-def _plan_categories(name: str, column: Any, first_row: int) -> Plan:
-    """Plan a column for each category; the rarest share one, and missing values have their own."""
+def _plan_categories(name: str, column: Any, first_row: int) -> ColumnPlan:
+    """ColumnPlan a column for each category; the rarest share one, and missing values have their own."""
     from sklearn.impute import MissingIndicator
     from sklearn.pipeline import make_union
     from sklearn.preprocessing import OneHotEncoder
@@ -385,14 +387,16 @@ def _plan_categories(name: str, column: Any, first_row: int) -> Plan:
     doubt = _find_odd_value(codes, texts, first_row)
     more = f"; {doubt}" if doubt else ""
     if n_known == 0:
-        return Plan(values, [], "left out: all values are missing")
+        return ColumnPlan(values, [], "left out: all values are missing")
     if n_values == 1 and n_missing == 0:
-        return Plan(values, [], f"left out: all values are {shorten(texts[0])}{more}", doubt=doubt)
+        return ColumnPlan(
+            values, [], f"left out: all values are {shorten(texts[0])}{more}", doubt=doubt
+        )
     if n_values > max(MANY, n_known / 2):
         what = f"left out: text with {n_values:,} different values in {n_known:,} rows"
         if all(_form_of(text) == "number" for text in texts):
             what += "; they are numbers, so cast the column to use it"
-        return Plan(values, [], what + more, doubt=doubt)
+        return ColumnPlan(values, [], what + more, doubt=doubt)
     encoder = OneHotEncoder(
         categories=[np.arange(n_values, dtype=np.float32)],
         max_categories=MOST_CATEGORIES,
@@ -407,10 +411,10 @@ def _plan_categories(name: str, column: Any, first_row: int) -> Plan:
         names.append(f"{name}=(rare)")
         what += f", of which the {len(hidden):,} rarest share a column"
     if n_missing == 0:
-        return Plan(values, names, what + more, encoder, doubt)
+        return ColumnPlan(values, names, what + more, encoder, doubt)
     names.append(f"{name}_missing")
     what += f"; {n_missing:,} missing, as a category"
-    return Plan(values, names, what + more, make_union(encoder, MissingIndicator()), doubt)
+    return ColumnPlan(values, names, what + more, make_union(encoder, MissingIndicator()), doubt)
 
 
 def _refuse_values(name: str, column: Any, source: str, first_row: int) -> NoReturn:

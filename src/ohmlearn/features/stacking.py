@@ -45,15 +45,15 @@ ALONE = 0.9  # weight of the features from which the graph is left out
 WIDE = 30  # columns; rows of so many get the same length
 
 
-class Found(NamedTuple):
-    """Answers of the three experts, and to which rows each of them applies."""
+class ExpertAnswers(NamedTuple):
+    """ExpertAnswers of the three experts, and to which rows each of them applies."""
 
     answers: Floats  # (3, n_rows, n_columns)
     applies: Mask  # (3, n_rows)
 
-    def at(self, rows: Any) -> "Found":
+    def at(self, rows: Any) -> "ExpertAnswers":
         """Return those of some rows."""
-        return Found(self.answers[:, rows], self.applies[:, rows])
+        return ExpertAnswers(self.answers[:, rows], self.applies[:, rows])
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Stack:
     usable : ndarray of bool, shape (n_labels,)
         Which labels can be left out: those that are not the only ones of their class.
     left_out : ndarray of shape (n_labels, n_columns)
-        Answers for labels, each from a pool that has not seen the labels of its fold.
+        ExpertAnswers for labels, each from a pool that has not seen the labels of its fold.
     alone, around : ndarray of the same shape
         The same from the features alone, and from the graph alone; NaN where no label reaches.
     """
@@ -80,7 +80,7 @@ class Stack:
     around: Floats
     calibration: Calibration | None = None  # of the pool; the classifier puts it here
 
-    def pool(self, task: Task, found: Found) -> Floats:
+    def pool(self, task: Task, found: ExpertAnswers) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
         total = np.zeros(found.applies.shape[1])
         pooled = np.zeros(found.answers.shape[1:])
@@ -149,7 +149,7 @@ class Experts:
             # the coordinates in that space give the same model in less time.
             self._bases = [np.linalg.qr(as_dense(rows).T)[0] for rows in self._rows]
             self._rows = [rows @ basis for rows, basis in zip(self._rows, self._bases, strict=True)]
-        self._fits: dict[bytes, Found] = {}
+        self._fits: dict[bytes, ExpertAnswers] = {}
 
     def _smooth(self, gamma: float, degrees: Floats) -> NDArray[Any]:
         """Return smoothed features of all nodes: weighted means over the nodes around each one.
@@ -207,7 +207,7 @@ class Experts:
         self._smoothed, self._rows = np.empty((0, 0)), []
         self._fits.clear()
 
-    # Answers.
+    # ExpertAnswers.
 
     def fit(self, expert: int, known: Mask) -> Predictor | None:
         """Return the estimator fitted to labels that are known; None if it can learn from none."""
@@ -217,12 +217,14 @@ class Experts:
         labels = choose_labels(self.labels, usable)
         return self.task.fit(self.estimator, self._rows[expert][usable], labels)
 
-    def at_labels(self, known: Mask) -> Found:
+    def at_labels(self, known: Mask) -> ExpertAnswers:
         """Return the answers for all labels, from those that are known."""
         key = known.tobytes()
         if key not in self._fits:
             nodes, values = self.labels.nodes, self.labels.values
-            found = Found(np.zeros((3, *values.shape)), np.zeros((3, len(nodes)), dtype=bool))
+            found = ExpertAnswers(
+                np.zeros((3, *values.shape)), np.zeros((3, len(nodes)), dtype=bool)
+            )
             for expert in (0, 1):
                 predict = self.fit(expert, known)
                 if predict is not None:
@@ -240,7 +242,7 @@ class Experts:
             return np.zeros((n_nodes, n_columns)), np.zeros(n_nodes, dtype=bool)
         return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
 
-    def everywhere(self, own: Predictor | None, wanted: Mask) -> Found:
+    def everywhere(self, own: Predictor | None, wanted: Mask) -> ExpertAnswers:
         """Return the answers for all nodes, from all labels.
 
         `own` is the estimator on the features of a node. Experts that are not `wanted` answer only
@@ -249,7 +251,7 @@ class Experts:
         n_nodes, n_columns = self.features.shape
         known = np.ones(len(self.labels.nodes), dtype=bool)
         shape = (3, n_nodes, self.labels.values.shape[1])
-        found = Found(np.zeros(shape), np.zeros(shape[:2], dtype=bool))
+        found = ExpertAnswers(np.zeros(shape), np.zeros(shape[:2], dtype=bool))
         for expert in (1, 2, 0) if not wanted[0] else (0, 1, 2):
             if not wanted[expert] and found.applies[wanted].any(axis=0).all():
                 continue
@@ -296,7 +298,9 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
     stack = Stack(np.ones(3), PRIOR.copy(), usable, unknown[0], unknown[1], unknown[2])
     if not usable.any():
         return stack
-    found = Found(np.zeros((3, *labels.values.shape)), np.zeros((3, len(known)), dtype=bool))
+    found = ExpertAnswers(
+        np.zeros((3, *labels.values.shape)), np.zeros((3, len(known)), dtype=bool)
+    )
     for at in _fold_masks(folds, known):
         fold = experts.at_labels(known & ~at)
         found.answers[:, at], found.applies[:, at] = fold.answers[:, at], fold.applies[:, at]
@@ -316,7 +320,7 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
 
 
 def _predict(
-    task: Task, inner: Stack, found: Found, known: NodeLabels, stack: Stack, at: Mask
+    task: Task, inner: Stack, found: ExpertAnswers, known: NodeLabels, stack: Stack, at: Mask
 ) -> None:
     """Put the answers of a pool, and those from the features alone, among those of the labels."""
     same = task.without_evidence(known)

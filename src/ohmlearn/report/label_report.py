@@ -10,9 +10,9 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.suggest_labels import suggest_labels
+from ohmlearn.features.feature_summary import WORDS
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report.feature_figures import WORDS
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.label_columns import AnswerTable, Dominant
 from ohmlearn.report.report_quality import describe_accuracy, describe_stability
