@@ -351,7 +351,7 @@ def _plan_column(name: str, column: Any, source: str, first_row: int) -> ColumnP
 
 
 def _plan_numbers(name: str, values: NDArray[Any], what: str) -> ColumnPlan:
-    """ColumnPlan a column of numbers, and a second one that marks missing values, if there are any."""
+    """Plan a column of numbers, and a second one that marks missing values, if there are any."""
     from sklearn.impute import MissingIndicator, SimpleImputer
 
     known = values[~np.isnan(values)]
@@ -374,7 +374,7 @@ def _plan_numbers(name: str, values: NDArray[Any], what: str) -> ColumnPlan:
 
 
 def _plan_categories(name: str, column: Any, first_row: int) -> ColumnPlan:
-    """ColumnPlan a column for each category; the rarest share one, and missing values have their own."""
+    """Plan a column for each category; the rarest share one, and missing values have their own."""
     from sklearn.impute import MissingIndicator
     from sklearn.pipeline import make_union
     from sklearn.preprocessing import OneHotEncoder
