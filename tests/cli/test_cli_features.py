@@ -154,9 +154,9 @@ def test_edges_that_do_not_help_are_left_out(folder: Path):
     rng = np.random.default_rng(0)
     pairs = [f"p{a},p{b}\n" for a, b in rng.integers(0, N, (500, 2))]
     Path("edges.csv").write_text("src,dst\n" + "".join(pairs))
-    lines = [f"p{i},{i % 2 + 0.4 * rng.standard_normal():.3f}\n" for i in range(N)]
+    lines = [f"p{i},{i % 2 + 0.25 * rng.standard_normal():.3f}\n" for i in range(N)]
     Path("nodes.csv").write_text("id,side\n" + "".join(lines))
-    known = [f"p{i},{('red', 'blue')[i % 2]}\n" for i in range(80)]
+    known = [f"p{i},{('red', 'blue')[i % 2]}\n" for i in range(110)]
     Path("labels.csv").write_text("node,label\n" + "".join(known))
     result = label(*ALL, "-o", "out.csv")
     assert "Warning: the graph does not help: left-out labels are predicted best from the" in (
@@ -320,6 +320,21 @@ def test_ids_of_several_kinds(folder: Path):
     assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
     rows = read()
     assert [rows[f"user:{i}"]["label"] for i in range(60)] == [str(i % 2) for i in range(60)]
+
+
+def test_the_column_of_nodes_is_called_as_in_the_labels(folder: Path):
+    """Numbered columns such as svd1 and svd2 are features, not the ends of edges."""
+    for heading in ("svd1,svd2", "f_1,f_2"):
+        rows = "".join(f"p{i},{i % 2},{i % 3}\n" for i in range(N))
+        Path("nodes.csv").write_text(f"package,{heading}\n{rows}")
+        text = Path("labels.csv").read_text().partition("\n")[2]
+        Path("labels.csv").write_text("package,section\n" + text)
+        named = (*ALL, "--node-col", "package", "--label-col", "section")
+        result = label(*named, "-o", "out.csv")
+        assert result.exit_code == 0, result.output
+        assert "nodes.csv: 120 nodes with 2 features, ids = 'package'\n" in result.stderr
+        result = label(*named, "-o", "out.csv", "--feature-node-col", 5)
+        assert "nodes.csv: has no column 5; the columns are 'package'" in result.stderr
 
 
 @pytest.mark.parametrize("labels", ["frauds.csv", "nodes.csv"])

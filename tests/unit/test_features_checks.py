@@ -157,7 +157,8 @@ def test_warnings_name_the_line_of_the_caller():
     n, rng = 160, np.random.default_rng(0)
     truth = np.repeat([0, 1], n // 2)
     rows = rng.standard_normal((n, 4)) + 1.5 * truth[:, np.newaxis]
-    noise = Graph.from_edges(*rng.integers(0, n, (2, 600)), n_nodes=n)
+    u, v = rng.integers(0, n // 2, (2, 600))
+    noise = Graph.from_edges(u, v + n // 2, n_nodes=n)  # joins different classes
     y = {i: int(truth[i]) for i in range(0, n, 2)}
     some = NodeFeatures(rows[:-1], ids=range(n - 1))
     with warnings.catch_warnings(record=True) as found:

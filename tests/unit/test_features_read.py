@@ -14,6 +14,7 @@ import pytest
 from servers import serve_files
 
 from ohmlearn import NodeTable, read_features
+from ohmlearn.features.node_features import read_features_as
 from ohmlearn.reading import SourceError
 
 TEXT = "node,age,city,born\nann,30,Rome,1970-01-02\nbob,,,1970-01-03\ncy,50,Bern,1970-01-04\n"
@@ -133,8 +134,7 @@ def test_several_files_are_one_table(tmp_path):
         read_features(tmp_path / "*.csv")
 
 
-def test_types_are_decided_by_the_whole_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.features.feature_files.BLOCK", 1 << 10)
+def test_types_are_decided_by_the_whole_file(tmp_path):
     lines = [f"{i},{i},{i % 3}" for i in range(1000)] + ["a,0.5,many"]
     (tmp_path / "late.csv").write_text("id,x,y\n" + "\n".join(lines) + "\n")
     features = read_features(tmp_path / "late.csv")
@@ -182,6 +182,27 @@ def test_swapped_files_are_named(tmp_path):
     refused(tmp_path, "src,dst\na,b\nb,c\n", "seem to be the ends of edges.*are the files swapped?")
     refused(tmp_path, "user_id,item_id,rating\n1,2,3\n", "seem to be the ends of edges")
     refused(tmp_path, "node,label\na,spam\nb,ham\n", "'label' is left out: labels are no features")
+
+
+def test_numbered_columns_are_features(tmp_path):
+    """Columns svd1 and svd2, or f_1 and f_2, are not the ends of edges."""
+    for names in ("package,svd1,svd2", "package,f_1,f_2,f_3", "package,x1,x2,weight"):
+        path = tmp_path / "packages.csv"
+        row = ",1" * names.count(",")
+        path.write_text(f"{names}\na{row}\nb{row.replace('1', '2')}\n")
+        with pytest.raises(SourceError, match=r"no column is called node, .* in node_col; the col"):
+            read_features(path)
+        assert read_features(path, node_col="package").ids.tolist() == ["a", "b"]
+        assert read_features_as(path, None, None, " Package").names == names.split(",")[1:]
+    path.write_text("svd1,svd2,user_id\n1,2,a\n3,4,b\n")
+    assert read_features(path).ids.tolist() == ["a", "b"]
+
+
+def test_position_of_the_ids_among_columns_that_are_not_read(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("a,b,who,x\n1,2,ann,5\n3,4,bob,6\n")
+    features = read_features(path, node_col=2, columns=["x"])
+    assert (features.ids.tolist(), features.names) == (["ann", "bob"], ["x"])
 
 
 def test_files_of_web_servers(tmp_path):

@@ -115,27 +115,20 @@ def check_feature_options(options: dict[str, Any]) -> None:
 def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFeatures":
     """Return the features of a file, and print what became of its columns.
 
-    If no column has a usual name for ids, that of the ids of the labels is tried. A column with the
-    name of the labels is left out.
+    The column of ids may be called as that of the labels. A column with the name of the labels is
+    left out.
     """
     from ohmlearn._phases import phase
-    from ohmlearn.features import read_features
-    from ohmlearn.features.feature_columns import NoNodeColumn
-    from ohmlearn.features.node_features import drop_label_column
+    from ohmlearn.features.node_features import drop_label_column, read_features_as
     from ohmlearn.reading import SourceError
 
-    path, columns, heading = options["features_file"], options["feature_cols"], labels.id_heading
+    path, columns = options["features_file"], options["feature_cols"]
     if columns is not None:
         columns = [name.strip() for name in columns.split(",")]
     node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
-            try:
-                features: NodeFeatures = read_features(path, node_col=node_col, columns=columns)
-            except NoNodeColumn as error:
-                if heading not in error.columns:
-                    raise
-                features = read_features(path, node_col=heading, columns=columns)
+            features: NodeFeatures = read_features_as(path, node_col, columns, labels.id_heading)
     except SourceError as error:  # the option node_col is about labels
         said = error.message.replace(f"{Param('node_col')}", f"{Param('feature_node_col')}")
         raise SourceError(said, remedy=error.remedy, place=error.place) from error
@@ -207,7 +200,7 @@ def label_with_features(
         features = _as_dense(features)
     model = GraphFeatureClassifier(
         _make_estimator(options),
-        gamma="auto" if options["gamma"] is None else options["gamma"],
+        **({} if options["gamma"] is None else {"gamma": options["gamma"]}),
         class_prior=read_shares(options["class_prior"], labels),
         calibration=None if options["calibration"] == "none" else "cv",
         random_state=options["seed"],

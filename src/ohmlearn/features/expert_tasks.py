@@ -1,10 +1,9 @@
-"""What differs between classes and numbers when answers of several models are compared and mixed.
+"""What differs between classes and numbers when answers of several models are compared and pooled.
 
 Answers are matrices with a row for each node: probabilities of the classes, or one column of
 numbers. An expert is whatever gives such a matrix.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,94 +11,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import nnls
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import has_fit_parameter
 
 from ohmlearn._warnings import warn
 from ohmlearn.estimators.answer import Evidence
+from ohmlearn.estimators.calibration import DEFAULT
 from ohmlearn.estimators.label_input import NodeLabels, split_by_edges
 from ohmlearn.estimators.problem import automatic_gamma
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 
-__all__ = ["Classes", "Task", "Values"]
+__all__ = ["PRIOR", "Classes", "Numbers", "Task"]
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Predictor = Callable[[Any], Floats]
-FLOOR = 0.01  # share of the uniform distribution in the probabilities of every expert
-SHARPEST = 12.0  # largest exponent of probabilities, and one over the smallest
-DOUBT = 1.0  # how strongly exponents are held near 1
-MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
-SHRINKAGE = 0.1  # of corrections of numbers, far from labels
+FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
+EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
+PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
+INVERSE_PENALTY = 25.0  # C of logistic regression for rows of length 1
 
 
-class Task(ABC):
-    """Classes or numbers: how experts are fitted, judged and made comparable."""
-
-    has_classes: bool
-    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
-
-    @abstractmethod
-    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
-        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
-
-    def _warn_of_weights(self, estimator: Any) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warn(
-                f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels "
-                f"that count the same, and to the likeliest class of nodes with several; the "
-                f"graph still weighs them"
-            )
-
-    @abstractmethod
-    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
-        """Return what makes answers for left-out labels neither too sure nor too unsure."""
-
-    @abstractmethod
-    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
-        """Return answers as sure as `find_temperature` found right."""
-
-    @abstractmethod
-    def tidy(self, answers: Floats) -> Floats:
-        """Return answers of a solve as answers; it may change its argument."""
-
-    @abstractmethod
-    def scale_errors(
-        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
-    ) -> Floats:
-        """Return corrections of all nodes from errors that were spread along the edges.
-
-        `near` has the weights of labels, spread in the same way, in one column.
-        """
-
-    @abstractmethod
-    def unit_of_losses(self, least: float) -> float:
-        """Return what losses are divided by to be nats, given the mean loss of the best expert."""
-
-    @abstractmethod
-    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        """Return the loss of each left-out label, in nats up to a constant."""
-
-    @abstractmethod
-    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
-        """Return the answers of the graph alone: harmonic functions."""
-
-    @abstractmethod
-    def without_evidence(self, labels: NodeLabels) -> Floats:
-        """Return the answer for a node of which nothing is known."""
-
-    @abstractmethod
-    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
-        """Return which labels the others can predict at all."""
-
-    @abstractmethod
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return a number for each label; folds have about the same mixture of these."""
-
-
-class Classes(Task):
+class Classes:
     """Answers are probabilities of classes.
 
     Parameters
@@ -109,17 +45,17 @@ class Classes(Task):
 
     Examples
     --------
-    >>> from sklearn.linear_model import LogisticRegression
     >>> labels = NodeLabels(np.arange(4), np.eye(2)[[0, 0, 1, 1]], np.ones(4))
     >>> task, Z = Classes(2), np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> predict = task.fit(LogisticRegression(), Z, labels)
     >>> predict(Z).argmax(axis=1)
     array([0, 0, 1, 1])
-    >>> task.apply_temperature(np.array([[0.6, 0.4]]), 0.5).round(2)  # twice as sure
+    >>> task.sharpen(np.array([[0.6, 0.4]]), 2.0).round(2)  # twice as sure
     array([[0.69, 0.31]])
     """
 
     has_classes = True
+    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
 
     def __init__(self, classes: Any) -> None:
         names = np.arange(classes) if np.ndim(classes) == 0 else np.asarray(classes)
@@ -128,7 +64,12 @@ class Classes(Task):
         is_usual = names.dtype.kind in "biuU" or all(isinstance(name, str) for name in names)
         self._names = names if is_usual else np.arange(len(names))
 
+    def usual_estimator(self, size: float) -> Any:
+        """Return the estimator for rows whose root mean square length is `size`."""
+        return LogisticRegression(C=INVERSE_PENALTY / size**2, tol=1e-3, max_iter=1000)
+
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
         found = np.unique(codes)
         if len(found) == 1:
@@ -142,9 +83,9 @@ class Classes(Task):
             elif has_fit_parameter(model, "sample_weight"):
                 model.fit(Z[at], self._names[codes], sample_weight=weights)
             else:  # a pipeline, or an estimator without weights: the likeliest class of each node
-                self._warn_of_weights(model)
+                self._has_warned = _warn_of_weights(model, self._has_warned)
                 model.fit(Z, self._names[np.argmax(labels.values, axis=1)])
-        return _Shares(model, self._columns_of(model.classes_), self.n_classes, n_labels)
+        return _Probabilities(model, self._columns_of(model.classes_), self.n_classes, n_labels)
 
     def _columns_of(self, found: Any) -> NDArray[np.int64]:
         """Return the numbers of classes that a fitted estimator has."""
@@ -152,64 +93,21 @@ class Classes(Task):
         columns: NDArray[np.int64] = order[np.searchsorted(self._names, found, sorter=order)]
         return columns
 
-    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
-        logs = _logarithms(answers)
-
-        def loss(logarithm: float) -> float:
-            shares = self._soften(logs * np.exp(-logarithm))
-            total = -np.sum(labels.weights * np.sum(labels.values * np.log(shares), axis=1))
-            return float(total + DOUBT * logarithm**2)
-
-        bound = np.log(SHARPEST)
-        found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
-        return float(np.exp(found.x))
-
-    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
-        return self._soften(_logarithms(answers) / temperature)
-
-    def _soften(self, exponents: Floats) -> Floats:
-        shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        shares *= 1.0 - FLOOR
-        shares += FLOOR / self.n_classes
-        return shares
-
-    def tidy(self, answers: Floats) -> Floats:
-        np.maximum(answers, 1e-9, out=answers)
-        answers /= answers.sum(axis=1, keepdims=True)
-        return answers
-
-    def scale_errors(
-        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
-    ) -> Floats:
-        """Return errors with the mean size of the given ones; they keep their direction.
-
-        Far from all labels, where they are much smaller, they are left as they are.
-        """
-        size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
-        ratio = size / np.maximum(np.abs(spread).sum(axis=1, keepdims=True), 1e-300)
-        scaled: Floats = spread * np.where(ratio > MOST_RATIO, 1.0, ratio)
-        return scaled
-
-    def unit_of_losses(self, least: float) -> float:
-        return 1.0
-
-    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
-        return losses
-
-    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+    def by_graph(
+        self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
+    ) -> tuple[Floats, Mask]:
+        """Return the answers of the graph alone, and which nodes labels reach."""
         labels, kept = split_by_edges(labels, graph)
         counts = labels.weights @ labels.values
+        n_found = int(np.count_nonzero(counts))
         result = solve_hfs(
             graph,
             labels.nodes,
             labels.values,
-            gamma=automatic_gamma(
-                float(counts.sum()), int(np.count_nonzero(counts)), _mean_degree(graph)
-            ),
+            gamma=automatic_gamma(float(counts.sum()), n_found, _mean_degree(graph)),
             normalization="stable",
             sample_weight=labels.weights,
+            tol=1e-5,
             random_state=seed,
             n_jobs=n_jobs,
         )
@@ -221,43 +119,89 @@ class Classes(Task):
             class_prior=counts / counts.sum(),
             wanted_shares=None,
             weigh_labels=False,
-            calibrate=False,
-            left_out=_no_left_out,
+            calibrate=True,
         )
-        return evidence.probabilities
+        # The exponent takes the place of a calibration.
+        return DEFAULT._replace(smoothing=0.0).apply(evidence.exponents), result.reached
+
+    def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
+        """Return what makes answers for left-out labels neither too sure nor too unsure."""
+        losses = [
+            labels.weights @ self.losses(self.sharpen(answers, a), labels) + 0.5 * np.log(a) ** 2
+            for a in EXPONENTS
+        ]
+        return float(EXPONENTS[int(np.argmin(losses))])
+
+    def sharpen(self, answers: Floats, exponent: float) -> Floats:
+        """Return answers as sure as `find_exponent` found right."""
+        logs = exponent * np.log(np.maximum(answers, 1e-6))
+        powers: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
+        powers *= (1.0 - FLOOR) / powers.sum(axis=1, keepdims=True)
+        powers += FLOOR / self.n_classes
+        return powers
+
+    def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
+        """Maximise the likelihood of the labels in the pool, by EM."""
+        at, codes = np.nonzero(labels.values)
+        counts = labels.values[at, codes] * labels.weights[at]
+        likelihood, applies = answers[:, at, codes], applies[:, at]
+        weights = np.full(len(PRIOR), 1.0 / len(PRIOR))
+        for _ in range(100):
+            joint = weights[:, np.newaxis] * likelihood
+            own = np.where(applies, weights[:, np.newaxis], 0.0)
+            pooled = np.sum(joint * applies, axis=0) / np.maximum(own.sum(axis=0), 1e-300)
+            # A label says nothing about an expert that does not apply.
+            joint = np.where(applies, joint, weights[:, np.newaxis] * pooled)
+            weights = (joint / np.maximum(joint.sum(axis=0), 1e-300)) @ counts
+            weights += PRIOR
+            weights /= weights.sum()
+        return weights
+
+    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
+        """Return logarithmic losses."""
+        losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
+        return losses
 
     def without_evidence(self, labels: NodeLabels) -> Floats:
+        """Return the answer for a node of which nothing is known."""
         counts = labels.weights @ labels.values
         shares: Floats = counts / counts.sum()
         return shares
 
-    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
-        """Return which labels are not the only ones of their class; none if there is one class."""
+    def can_be_left_out(self, labels: NodeLabels) -> Mask:
+        """Return which labels are not the only ones of their class; none if of one class."""
         has = labels.values > 0
         counts = np.count_nonzero(has, axis=0)
-        alone: NDArray[np.bool_] = np.any(has & (counts == 1), axis=1)
-        return ~alone & (np.count_nonzero(counts) > 1)
+        alone: Mask = np.any(has & (counts == 1), axis=1)
+        return ~alone & (np.count_nonzero(counts > 1) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        """Return a number for each label; folds have about the same mixture of these."""
         codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
         return codes
 
 
-class Values(Task):
+class Numbers:
     """Answers are numbers, in one column.
 
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> labels = NodeLabels(np.arange(3), np.array([[1.0], [3.0], [5.0]]), np.ones(3))
-    >>> predict = Values().fit(LinearRegression(), np.array([[0.0], [1.0], [2.0]]), labels)
+    >>> predict = Numbers().fit(LinearRegression(), np.array([[0.0], [1.0], [2.0]]), labels)
     >>> predict(np.array([[4.0]])).round(6)
     array([[9.]])
     """
 
     has_classes = False
+    _has_warned = False
+
+    def usual_estimator(self, size: float) -> Any:
+        """Return ridge regression."""
+        return Ridge()
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        """Fit a clone of the estimator, as `Classes.fit`."""
         model = clone(estimator)
         values, n_labels = labels.values[:, 0], len(labels.nodes)
         with _explained(model, n_labels):
@@ -266,37 +210,14 @@ class Values(Task):
             elif has_fit_parameter(model, "sample_weight"):
                 model.fit(Z, values, sample_weight=labels.weights)
             else:
-                self._warn_of_weights(model)
+                self._has_warned = _warn_of_weights(model, self._has_warned)
                 model.fit(Z, values)
-        return _Numbers(model, n_labels)
+        return _Values(model, n_labels)
 
-    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
-        return 1.0
-
-    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
-        return answers
-
-    def tidy(self, answers: Floats) -> Floats:
-        return answers
-
-    def scale_errors(
-        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
-    ) -> Floats:
-        """Return the mean error of the labels around each node, less where they are far away."""
-        shrinkage = SHRINKAGE * float(np.mean(near[labels.nodes]))
-        means: Floats = spread / np.maximum(near + shrinkage, 1e-300)
-        return means
-
-    def unit_of_losses(self, least: float) -> float:
-        """Errors are normal, with the variance of the best expert."""
-        return max(2.0 * least, 1e-300)
-
-    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        """Return half the squared errors."""
-        losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
-        return losses
-
-    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+    def by_graph(
+        self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
+    ) -> tuple[Floats, Mask]:
+        """Return the answers of `HFSRegressor`, and which nodes labels reach."""
         labels = split_by_edges(labels, graph)[0]
         mean, degree = self.without_evidence(labels), _mean_degree(graph)
         result = solve_hfs(
@@ -306,21 +227,71 @@ class Values(Task):
             gamma=0.1 / (float(labels.weights.sum()) * (degree if degree > 0 else 1.0)),
             normalization=None,
             sample_weight=labels.weights,
+            tol=1e-5,
             random_state=seed,
             n_jobs=n_jobs,
         )
-        answers: Floats = np.where(result.reached[:, np.newaxis], result.f, 0.0) + mean
+        return result.f + mean, result.reached
+
+    def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
+        """Return 1: numbers are not more or less sure."""
+        return 1.0
+
+    def sharpen(self, answers: Floats, exponent: float) -> Floats:
+        """Return the answers."""
         return answers
 
+    def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
+        """Minimise the squared error of the pool; weights are not negative and sum to 1."""
+        errors = np.where(applies, answers[:, :, 0] - labels.values[:, 0], np.nan)
+        # An expert that does not apply has the error of the others.
+        others = np.nanmean(errors, axis=0)
+        errors = np.where(applies, errors, others) * np.sqrt(labels.weights)
+        squares = errors @ errors.T
+        scale = float(np.diag(squares).min()) / len(labels.nodes)  # error of one label
+        if scale == 0.0:
+            best: Floats = (np.diag(squares) == 0.0).astype(np.float64)
+            best /= best.sum()
+            return best
+        # Further labels at which the experts' errors are independent draw towards equal weights.
+        factor = np.linalg.cholesky(squares / scale + np.eye(len(errors)))
+        heavy = 1e4 * float(np.abs(factor).max())
+        rows = np.vstack([factor.T, np.full(len(errors), heavy)])
+        weights: Floats = np.asarray(nnls(rows, np.append(np.zeros(len(errors)), heavy))[0])
+        weights /= weights.sum()
+        return weights
+
+    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
+        """Return half the squared errors."""
+        losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
+        return losses
+
     def without_evidence(self, labels: NodeLabels) -> Floats:
+        """Return the mean of the labels."""
         mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
         return mean
 
-    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
-        return np.full(len(labels.nodes), len(np.unique(labels.values)) > 1)
+    def can_be_left_out(self, labels: NodeLabels) -> Mask:
+        """Return all labels if there are more than three, and not all are the same."""
+        n_labels = len(labels.nodes)
+        return np.full(n_labels, n_labels > 3 and len(np.unique(labels.values)) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        """Return the same number for all labels."""
         return np.zeros(len(labels.nodes), dtype=np.int64)
+
+
+Task = Classes | Numbers
+
+
+def _warn_of_weights(estimator: Any, has_warned: bool) -> bool:
+    if not has_warned:
+        warn(
+            f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels that "
+            f"count the same, and to the likeliest class of nodes with several; the graph still "
+            f"weighs them"
+        )
+    return True
 
 
 # Fitted models as functions from rows to answers. They are classes, so that they can be pickled.
@@ -335,7 +306,7 @@ class _Constant:
 
 
 @dataclass
-class _Shares:
+class _Probabilities:
     model: Any
     columns: NDArray[np.int64]  # of the classes of the model
     n_classes: int
@@ -349,7 +320,7 @@ class _Shares:
 
 
 @dataclass
-class _Numbers:
+class _Values:
     model: Any
     n_labels: int
 
@@ -391,12 +362,3 @@ def _probabilities(model: Any, rows: Any) -> Floats:
 def _mean_degree(graph: Graph) -> float:
     """Return the mean degree of the nodes that have an edge."""
     return float(graph.degrees.sum()) / max(1, int(np.count_nonzero(np.diff(graph.indptr))))
-
-
-def _logarithms(answers: Floats) -> Floats:
-    logs: Floats = np.log(np.maximum(answers, 1e-6))
-    return logs
-
-
-def _no_left_out() -> Any:
-    raise AssertionError("uncalibrated probabilities need no labels left out")

@@ -7,20 +7,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
+from sklearn.utils.validation import validate_data
 
 from ohmlearn._warnings import warn
 from ohmlearn.estimators.label_input import NodeLabels
 
-__all__ = ["check_features", "explain", "own_features", "warn_of_leaks"]
+__all__ = ["check_features", "own_features", "take_features", "warn_of_leaks"]
 
-SAMPLE = 300  # rows that are looked at before all are
-UNLIKELY = (
-    1e-3  # largest probability of a warning about columns that have nothing to do with labels
-)
-NEARLY = 0.98  # fraction of the labels that a column made from labels agrees with
-EXACT = 1e-9  # 1 - r^2 of a column that has the numbers of the labels
-ENOUGH = 10  # numbers that are hardly a linear function of another column by accident
-MOST_SHOWN = 5  # columns in a warning
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Nodes = NDArray[np.int64]
@@ -30,19 +23,6 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     """Return features as an array or a sparse matrix of real, finite numbers, one row per node.
 
     `names` are those of the columns, for messages.
-
-    Examples
-    --------
-    >>> check_features([[1, 2], [3, float("nan")]], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be finite, but row 1, column 1 is NaN; fill in missing values first, for
-    example with sklearn.impute.SimpleImputer, or drop the column
-    >>> check_features([["ann"], ["bob"]], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be real numbers, but row 0, column 0 is 'ann'; encode such columns first, for
-    example a table with NodeFeatures.from_table
     """
     is_sparse = scipy.sparse.issparse(X)
     features: Any = X if is_sparse else np.asarray(X)
@@ -71,17 +51,21 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     return features
 
 
-def explain(error: Exception, X: Any) -> None:
-    """Say where a value is that scikit-learn could not make a number of, if that is the error.
+def take_features(estimator: Any, X: Any, **how: Any) -> Any:
+    """Return X as a matrix of finite numbers, after the checks of scikit-learn for an estimator."""
+    try:
+        features = validate_data(
+            estimator, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **how
+        )
+    except (ValueError, TypeError) as error:
+        explain(error, X)
+        raise
+    check_features(features, features.shape[0], getattr(estimator, "feature_names_in_", None))
+    return features
 
-    Examples
-    --------
-    >>> explain(ValueError("could not convert string to float: 'ann'"), [[1.0, "ann"]])
-    Traceback (most recent call last):
-    ...
-    ValueError: X must be real numbers, but row 0, column 1 is 'ann'; encode such columns first, for
-    example a table with NodeFeatures.from_table
-    """
+
+def explain(error: Exception, X: Any) -> None:
+    """Say where a value is that scikit-learn could not make a number of, if that is the error."""
     said = str(error)
     if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
         return
@@ -107,13 +91,13 @@ def warn_of_leaks(X: Any, labels: NodeLabels, missing: Mask, names: ArrayLike | 
     """Warn of columns that may have been made from the labels; nodes without features are ignored.
 
     Columns with few values can look so by accident. If values were assigned to nodes at random, the
-    probability of a warning would be below UNLIKELY.
+    probability of a warning would be below 1e-3.
     """
     at = ~missing[labels.nodes]
     nodes, values = labels.nodes[at], labels.values[at]
     others = ~missing
     others[labels.nodes] = False
-    least = float(np.log(X.shape[1] / UNLIKELY))
+    least = float(np.log(X.shape[1] / 1e-3))
     marks = _find_marks(X, nodes, np.flatnonzero(others), least)
     if values.shape[1] == 1:
         copies, same = _find_linear(X, nodes, values), "the labels are a linear function of values"
@@ -124,11 +108,11 @@ def warn_of_leaks(X: Any, labels: NodeLabels, missing: Mask, names: ArrayLike | 
     for columns, what in ((marks, only), ([at for at in copies if at not in marks], same)):
         if columns:
             shown = [repr(str(at if names is None else np.asarray(names)[at])) for at in columns]
-            more = f" and {len(shown) - MOST_SHOWN} more" if len(shown) > MOST_SHOWN else ""
+            more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
             one = len(shown) == 1
             warn(
                 f"{what} in the {'column' if one else 'columns'} "
-                f"{', '.join(shown[:MOST_SHOWN])}{more}; leave {'it' if one else 'them'} out if "
+                f"{', '.join(shown[:5])}{more}; leave {'it' if one else 'them'} out if "
                 f"{'it was' if one else 'they were'} made from the labels, because the answers "
                 f"would be wrong and the estimated accuracy too high"
             )
@@ -155,7 +139,8 @@ def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int
     rows = _take(X, _sample(nodes))
     groups = [rows[place == group] for group in range(place.max(initial=-1) + 1)]
     usual = np.array([np.sort(group, axis=0)[len(group) // 2] for group in groups])
-    same = [(rows[:, at] == usual[place, at]).mean() >= NEARLY for at in range(rows.shape[1])]
+    nearly = 0.98  # fraction of the labels that a column made from labels agrees with
+    same = [(rows[:, at] == usual[place, at]).mean() >= nearly for at in range(rows.shape[1])]
     found = []
     for column in np.flatnonzero(same & (usual != usual[:1]).any(axis=0)):
         _, kinds = np.unique(_take(X, nodes, column), return_inverse=True)
@@ -167,25 +152,25 @@ def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int
         # label a class, all ways are such.
         ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
         ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
-        if n_others <= (1.0 - NEARLY) * len(nodes) and ways > least:
+        if n_others <= (1.0 - nearly) * len(nodes) and ways > least:
             found.append(int(column))
     return found
 
 
 def _find_linear(X: Any, nodes: Nodes, values: Floats) -> list[int]:
     """Return columns of which the labels are a linear function."""
-    if len(nodes) < ENOUGH:
+    if len(nodes) < 10:  # fewer may be a linear function of a column by accident
         return []
     columns = np.hstack([_take(X, _sample(nodes)), _sample(values)])
     columns -= columns.mean(axis=0)
     lengths = np.linalg.norm(columns, axis=0)
     columns /= np.where(lengths > 0.0, lengths, 1.0)
-    found: list[int] = np.flatnonzero((columns[:, -1] @ columns[:, :-1]) ** 2 > 1 - EXACT).tolist()
+    found: list[int] = np.flatnonzero((columns[:, -1] @ columns[:, :-1]) ** 2 > 1 - 1e-9).tolist()
     return found
 
 
 def _sample(rows: NDArray[Any]) -> NDArray[Any]:
-    return rows[:: max(1, len(rows) // SAMPLE)]
+    return rows[:: max(1, len(rows) // 300)]
 
 
 def _log_ways(sizes: Any) -> float:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
@@ -34,46 +33,34 @@ from ohmlearn.nodes import NodeTable
 __all__ = ["GraphFeatureClassifier"]
 
 Floats = NDArray[np.float64]
-FIT_NODES = 1_000  # nodes that represent all of them in the calibration
-INVERSE_PENALTIES = (0.3, 3.0)  # C of logistic regression
 
 
 class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     """Labels all nodes of a graph from a few labels, the edges, and columns about each node.
 
-    Three kinds of experts answer: the estimator on the features of a node ("features"), labels
-    that spread along the edges ("graph"), and the estimator on features that are smoothed along the
-    edges ("both"). The answer is their weighted mean. The weights come from labels that are left
-    out: experts that predict these well count more. If the features alone are clearly best, the
+    Three experts answer: the estimator on the features of a node ("features"), the estimator on
+    features that are smoothed along the edges ("both"), and labels that spread along the edges, as
+    in `HFSClassifier` ("graph"). The answer is their weighted mean. The weights come from labels
+    that are left out in folds: experts that predict these well count more. This is stacking with a
+    linear opinion pool (Wolpert, 1992; Stone, 1961). If the features alone are clearly best, the
     graph is left out, and a warning says so.
 
-    The expert for both follows Correct and Smooth (Huang et al., 2020): an estimator on smoothed
-    features; its errors at left-out labels are spread along the edges and corrected; its answers
-    are smoothed with the given labels put in. Steps can be switched off.
-
-    Nodes that no label reaches along the edges are answered by the estimator: from smoothed
-    features if they have edges and "both" has a weight, else from their own. Nodes without features
-    are answered from the graph and the features around them. Labelled nodes keep their labels.
+    An expert that does not apply to a node has no weight there. So nodes that no label reaches are
+    answered from features, and nodes without features from the graph and the features around them.
+    Labelled nodes keep their labels.
 
     Parameters
     ----------
     estimator : classifier of scikit-learn, optional
-        By default logistic regression with C = 0.3 or 3, whichever predicts left-out labels better.
-        It gets columns of about the same scale: dense ones are
-        centred and divided by their standard deviations.
+        By default logistic regression, with C = 25 for rows of length 1. An estimator gets columns
+        of about the same scale: dense ones are centred and divided by their standard deviations.
+        From 30 columns on, smoothed rows get the same length; for the default, all rows do.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
         The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
         of X are joined; columns are scaled for this if their scales differ by more than ten
         times. Not used by `fit_edges`.
-    gamma : float or "auto"
-        How far features are smoothed; 0 does not smooth them. "auto" takes 9, or the one of 0, 3
-        and 30 that predicts left-out labels clearly better; see `gamma_`.
-    correct : bool or "auto"
-        Whether errors are spread and corrected. "auto" lets the left-out labels decide.
-    spread : bool or "auto"
-        Whether answers are smoothed with the labels put in, likewise.
-    mix : bool
-        Whether "features" and "graph" take part; without, the answer is that of "both".
+    gamma : float
+        How far features are smoothed; 0 does not smooth them.
     class_prior : array-like of shape (n_classes,), dict {class: share}, or None
         Known shares of the classes among all nodes. Give it if the labels have other shares, for
         example as many frauds as others: labels then count by these shares, at most ten times as
@@ -103,8 +90,6 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         Weights of "features", "both" and "graph".
     graph_use_ : GraphUse
         Whether the graph helps, and how alike joined nodes are; ``print`` it.
-    gamma_ : float
-        The gamma in use.
     accuracy_estimate_ : AccuracyEstimate
         Estimated share of nodes whose class is right.
     labelled_ : ndarray of shape (n_labelled,)
@@ -152,10 +137,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         estimator: Any = None,
         graph: Any = None,
         *,
-        gamma: float | Literal["auto"] = "auto",
-        correct: bool | Literal["auto"] = "auto",
-        spread: bool | Literal["auto"] = "auto",
-        mix: bool = True,
+        gamma: float = 9.0,
         class_prior: ArrayLike | Mapping[Any, float] | None = None,
         calibration: Literal["cv"] | None = "cv",
         cv: int = 5,
@@ -168,9 +150,6 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         self.estimator = estimator
         self.graph = graph
         self.gamma = gamma
-        self.correct = correct
-        self.spread = spread
-        self.mix = mix
         self.class_prior = class_prior
         self.calibration = calibration
         self.cv = cv
@@ -206,33 +185,30 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def _task(self) -> Classes:
         return Classes(self.classes_)
 
-    def _default_estimators(self) -> tuple[Any, ...]:
-        return tuple(LogisticRegression(C=c, max_iter=1000) for c in INVERSE_PENALTIES)
-
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
         answers = self._solve()
-        if self._mixture.calibration is None:
-            self._mixture.calibration = Calibration(1.0, 0.0)
+        if self._stack.calibration is None:
+            self._stack.calibration = Calibration(1.0, 0.0)
             left_out, labels = self._left_out()
             if self.calibration == "cv" and len(left_out) > 0:
-                size = min(FIT_NODES, len(answers))
+                size = min(1_000, len(answers))  # some nodes represent all of them
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
-                self._mixture.calibration = fit_calibration(
+                self._stack.calibration = fit_calibration(
                     _logarithms(left_out),
                     labels.values,
                     _logarithms(answers[some]),
                     labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
                 )
-        return self._mixture.calibration
+        return self._stack.calibration
 
     def _left_out(self) -> tuple[Floats, NodeLabels]:
         """Return the answers for labels that can be left out, and these labels."""
         self._solve()
-        usable = self._mixture.usable
-        return self._mixture.left_out[usable], choose_labels(self._used, usable)
+        usable = self._stack.usable
+        return self._stack.left_out[usable], choose_labels(self._used, usable)
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))
@@ -240,7 +216,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        return self._shares(self._solve(), self._by_estimator)
+        return self._shares(self._solve(), self._alone)
 
     def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
         """Return probabilities from answers, some of which are those of the estimator alone."""

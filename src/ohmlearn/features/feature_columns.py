@@ -1,62 +1,62 @@
-"""Which column of a table has the ids of nodes, and which ones are features."""
+"""Columns of a table become ids and numbers.
+
+Each column is planned first: what becomes of it, in words, and the transformer of scikit-learn that
+does it. One `ColumnTransformer` then makes the matrix.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import library_of
-from ohmlearn.checks.parameters import require_extra
-from ohmlearn.errors import InputTypeError, Param, Place
+from ohmlearn.checks.parameters import LARGEST, require_extra
+from ohmlearn.errors import Param
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.column_headings import find_ends, is_id
-from ohmlearn.reading.read_options import EDGE_ENDS
-from ohmlearn.reading.source_errors import SourceError, refuse_source, shorten, show_name
+from ohmlearn.reading.arrow_reader import decode
+from ohmlearn.reading.feature_table import NODES
+from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
 __all__ = [
-    "NODES",
-    "Column",
-    "Found",
+    "Encoded",
     "as_array",
     "as_arrow",
     "check_different",
     "check_same_columns",
-    "find_columns",
-    "find_node_column",
+    "encode_columns",
     "take_ids",
 ]
 
-NODES = ("node", "node_id", "id")  # usual headings of the column of ids, in lower case
-INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores an index without a name
-Column = str | int
-MOST_SHOWN = 5  # names in a message
+LABEL_NAMES = ("label", "labels", "target")  # columns that features hardly are, in lower case
+MOST_CATEGORIES = 50  # columns for one column of text; matrices with more may be sparse
+MANY = 20  # more different texts than this, and than half of the rows, are measured values
+# How numbers and dates are written, apart from what Arrow reads.
+FORMS = {
+    "date": r"\d{4}-\d\d-\d\d([ T].*)?",  # as Arrow reads it
+    "thousands": r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}([' ]\d{3})+([.,]\d*)?",
+    "comma": r"[+-]?(\d*|\d{1,3}(\.\d{3})+),\d+",
+    "other date": r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{4}([./-])\d{1,2}\3\d{1,2}"
+    r"|\d{1,2}/\d{1,2}/\d\d)([ T].*)?",
+}
 
 
-class Found(NamedTuple):
-    """What the columns of a table are."""
-
-    node: str
-    features: list[str]
+# Tables.
 
 
 def as_arrow(table: Any, source: str, columns: Sequence[str] | None = None) -> Any:
     """Return a table as one of pyarrow; the index of a pandas frame becomes a column if it has ids.
 
     If only some `columns` are used, others may have values that Arrow cannot hold.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> frame = pandas.DataFrame({"age": [30, 40]}, index=pandas.Index(["ann", "bob"], name="who"))
-    >>> as_arrow(frame, "the DataFrame").column_names
-    ['who', 'age']
     """
     require_extra("pyarrow", "files")
     if library_of(table) == "pandas":
@@ -122,13 +122,7 @@ def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) 
 
 
 def _find_other_type(values: list[Any]) -> tuple[Any, int | None]:
-    """Return the first known value, and where the first one of another type is.
-
-    Examples
-    --------
-    >>> _find_other_type([None, 1, 2.5, "x"])
-    (1, 3)
-    """
+    """Return the first known value, and where the first one of another type is."""
     first: Any = None
     for at, value in enumerate(values):
         if value is None or value != value:
@@ -141,137 +135,7 @@ def _find_other_type(values: list[Any]) -> tuple[Any, int | None]:
     return first, None
 
 
-def find_columns(
-    schema: Any, source: str, node_col: Column | None, columns: Sequence[str] | None
-) -> Found:
-    """Return the name of the column of ids and those of the features.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> schema = pyarrow.schema({"age": "int64", "id": "string", "city": "string"})
-    >>> find_columns(schema, "people.csv", None, None)
-    Found(node='id', features=['age', 'city'])
-    """
-    names = schema.names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        refuse_source(source, f"two columns have the same name, {twice!r}")
-    meta = (schema.metadata or {}).get(b"pandas")
-    indices = json.loads(meta).get("index_columns", []) if meta else []
-    index = indices[0] if len(indices) == 1 and isinstance(indices[0], str) else None
-    node = find_node_column(names, source, node_col, index if index in names else None)
-    if columns is None:
-        chosen = [name for name in names if name != node and name and not INDEX.fullmatch(name)]
-        return Found(node, chosen)
-    if isinstance(columns, str) or not columns:
-        raise ValueError(f"columns must be a list of names of columns, got {columns!r}")
-    for name in columns:
-        if name not in names:
-            refuse_source(source, f"has no column {name!r}; {_list_columns(names)}")
-        if name == node:
-            refuse_source(source, f"{name!r} is the column of ids; it cannot be a feature, too")
-    return Found(node, list(dict.fromkeys(columns)))
-
-
-class NoNodeColumn(SourceError):
-    """None of the columns has a usual name of ids; `columns` has their names."""
-
-    def __init__(self, source: str, columns: list[str]) -> None:
-        super().__init__(
-            f"no column is called node, node_id or id; name the one with the ids in "
-            f"{Param('node_col')}; {_list_columns(columns)}",
-            place=Place(show_name(source)),
-        )
-        self.columns = columns
-
-
-def find_node_column(
-    names: list[str], source: str, node_col: Column | None, index: str | None = None
-) -> str:
-    """Return the name of the column of ids.
-
-    That is the one asked for, else the `index` of pandas if it has a name, else a column called
-    node, node_id or id, else the other `index`, else the only column with a name such as user_id.
-
-    Examples
-    --------
-    >>> find_node_column(["age", "Node_ID"], "people.csv", None)
-    'Node_ID'
-    >>> find_node_column(["age", "city"], "people.csv", None)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.features.feature_columns.NoNodeColumn: people.csv: no column is called node, node_id or
-    id; name the one with the ids in node_col; the columns are 'age', 'city'
-    """
-    if node_col is not None:
-        if isinstance(node_col, bool) or not isinstance(node_col, str | int):
-            must = "must be a name or a position of a column"
-            raise InputTypeError(f"{Param('node_col')} {must}, got {node_col!r}", value=node_col)
-        if isinstance(node_col, str) and node_col in names:
-            return node_col
-        if isinstance(node_col, int) and 0 <= node_col < len(names):
-            return names[node_col]
-        refuse_source(source, f"has no column {node_col!r}; {_list_columns(names)}")
-    if index is not None and not INDEX.fullmatch(index):
-        return index
-    simple = [name.strip().lower() for name in names]
-    usual = next((names[simple.index(name)] for name in NODES if name in simple), None)
-    if usual is not None:
-        return usual
-    if index is not None:
-        return index
-    ends = find_ends(names, EDGE_ENDS)
-    if ends is not None:
-        u, v = (names[at] for at in ends)
-        refuse_source(
-            source,
-            f"the columns {u!r} and {v!r} seem to be the ends of edges, not features of nodes; are "
-            f"the files swapped? If not, name the column with the ids in {Param('node_col')}",
-        )
-    known = [name for name in names if is_id(name)]
-    if len(known) == 1:
-        return known[0]
-    raise NoNodeColumn(source, names)
-
-
-def _list_columns(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:20]))
-    return f"the columns are {shown}{', ...' if len(names) > 20 else ''}"
-
-
-def check_same_columns(
-    known: list[str] | None, n_known: int, names: list[str] | None, n_columns: int
-) -> None:
-    """Refuse features whose columns are not the known ones; the names of either may be unknown.
-
-    Examples
-    --------
-    >>> check_same_columns(["age", "city=Bern"], 2, ["age", "city=Rome"], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: X must have the columns of the fit, but 'city=Bern' is missing and 'city=Rome' is
-    new; encode the rows of the fit and these in one table, with NodeFeatures.from_table
-    """
-    remedy = "encode the rows of the fit and these in one table, with NodeFeatures.from_table"
-    if known is not None and names is not None and known != names:
-        missing = [name for name in known if name not in set(names)]
-        new = [name for name in names if name not in set(known)]
-        said = []
-        if missing:
-            said.append(f"{_list_some(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-        if new:
-            said.append(f"{_list_some(new)} {'is' if len(new) == 1 else 'are'} new")
-        if not said:
-            said, remedy = ["they have another order"], f"the order of the fit is {known}"
-        raise ValueError(f"X must have the columns of the fit, but {' and '.join(said)}; {remedy}")
-    if n_columns != n_known:
-        raise ValueError(f"X has {n_columns} features, but the fit had {n_known}; {remedy}")
-
-
-def _list_some(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
-    return shown + (f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else "")
+# Ids and names.
 
 
 def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any]:
@@ -308,26 +172,12 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
 
 
 def as_array(ids: Ids) -> NDArray[Any]:
-    """Return ids as an array of int64 or of strings.
-
-    Examples
-    --------
-    >>> as_array(np.array([7, 8], dtype=np.int32)).dtype
-    dtype('int64')
-    """
+    """Return ids as an array of int64 or of strings."""
     return decode_strings(ids) if isinstance(ids, Strings) else ids.astype(np.int64, copy=False)
 
 
 def check_different(ids: Any, source: str, first_row: int = 0) -> None:
-    """Refuse an id that occurs twice.
-
-    Examples
-    --------
-    >>> check_different(np.array([7, 8, 7]), "people.csv")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.reading.SourceError: people.csv: the id 7 is in the rows 0 and 2; a node has one row
-    """
+    """Refuse an id that occurs twice."""
     table = NodeTable()
     numbers = table.add(ids)
     if len(table) == len(numbers):
@@ -340,3 +190,354 @@ def check_different(ids: Any, source: str, first_row: int = 0) -> None:
         f"the id {node!r} is in the rows {first_row + first} and {first_row + later}; a node has "
         f"one row",
     )
+
+
+def check_same_columns(
+    known: list[str] | None, n_known: int, names: list[str] | None, n_columns: int
+) -> None:
+    """Refuse features whose columns are not the known ones; the names of either may be unknown."""
+    remedy = "encode the rows of the fit and these in one table, with NodeFeatures.from_table"
+    if known is not None and names is not None and known != names:
+        missing = [name for name in known if name not in set(names)]
+        new = [name for name in names if name not in set(known)]
+        said = []
+        if missing:
+            said.append(f"{_list_some(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+        if new:
+            said.append(f"{_list_some(new)} {'is' if len(new) == 1 else 'are'} new")
+        if not said:
+            said, remedy = ["they have another order"], f"the order of the fit is {known}"
+        raise ValueError(f"X must have the columns of the fit, but {' and '.join(said)}; {remedy}")
+    if n_columns != n_known:
+        raise ValueError(f"X has {n_columns} features, but the fit had {n_known}; {remedy}")
+
+
+def _list_some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+# Numbers.
+
+
+class Encoded(NamedTuple):
+    """The columns of a table as numbers."""
+
+    X: Any  # array or CSR matrix
+    names: list[str]
+    treatment: dict[str, str]  # what was done to each column, in words
+    sources: list[str]  # the column of the table that each of `names` comes from
+
+
+class ColumnPlan(NamedTuple):
+    """What becomes of a column."""
+
+    values: NDArray[Any]  # numbers, or codes of categories; NaN if missing
+    names: list[str]  # of the columns that it becomes; none if it is left out
+    treatment: str
+    transformer: Any = "passthrough"
+    doubt: str = ""
+
+
+def encode_columns(
+    table: Any, source: str, first_row: int = 0, *, asked: Collection[str] = ()
+) -> Encoded:
+    """Return the columns of a table of pyarrow as numbers.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Without the column of ids.
+    source : str
+        Where it comes from, for messages.
+    first_row : int
+        The number of its first row, for messages.
+    asked : collection of str
+        Columns that are used although they have the name of labels.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table({"age": [30, None, 50], "city": ["a", "b", "b"], "one": [1, 1, 1]})
+    >>> X, names, treatment, _ = encode_columns(table, "people.csv")
+    >>> X
+    array([[30.,  0.,  1.,  0.],
+           [40.,  1.,  0.,  1.],
+           [50.,  0.,  0.,  1.]])
+    >>> names
+    ['age', 'age_missing', 'city=a', 'city=b']
+    >>> treatment["one"]
+    'left out: all values are 1'
+    """
+    plans: dict[str, ColumnPlan] = {}
+    treatment: dict[str, str] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name.strip().lower() in LABEL_NAMES and name not in asked:
+            treatment[name] = "left out: labels are no features; name the column to use it"
+        else:
+            plans[name] = _plan_column(name, column, source, first_row)
+            treatment[name] = plans[name].treatment
+    doubts = [
+        f"the column {name!r} is read as text: {p.doubt}" for name, p in plans.items() if p.doubt
+    ]
+    for doubt in doubts[:5]:
+        warn(f"{show_name(source)}: {doubt}")
+    used = {name: plan for name, plan in plans.items() if plan.names}
+    if not used:
+        why = "; ".join(f"{name!r} is {what}" for name, what in list(treatment.items())[:5])
+        refuse_source(
+            source, f"has no columns of features{': ' if why else ''}{why}; is it the right file?"
+        )
+    names = [each for plan in used.values() for each in plan.names]
+    sources = [name for name, plan in used.items() for _ in plan.names]
+    return Encoded(_transform(list(used.values()), len(names)), names, treatment, sources)
+
+
+def _transform(plans: list[ColumnPlan], n_columns: int) -> Any:
+    """Return the matrix of all columns, sparse if it is wide and most of its entries are zero."""
+    from sklearn.compose import ColumnTransformer
+
+    steps = []
+    numbered = enumerate(plans)
+    for same, group in groupby(numbered, lambda pair: isinstance(pair[1].transformer, str)):
+        members = list(group)  # columns that stay as they are take one step together
+        groups = [members] if same else [[member] for member in members]
+        steps += [
+            (str(each[0][0]), each[0][1].transformer, [at for at, _ in each]) for each in groups
+        ]
+    joined = ColumnTransformer(steps, sparse_threshold=0.2)
+    dtype = np.result_type(*(plan.values.dtype for plan in plans))
+    X = joined.fit_transform(np.column_stack([plan.values for plan in plans]))
+    if sparse.issparse(X) and n_columns <= MOST_CATEGORIES:
+        X = X.toarray()
+    return sparse.csr_matrix(X, dtype=dtype) if sparse.issparse(X) else X.astype(dtype, copy=False)
+
+
+def _plan_column(name: str, column: Any, source: str, first_row: int) -> ColumnPlan:
+    """Return how a column becomes numbers."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+        kind = column.type
+    is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+    if is_text or types.is_dictionary(kind):
+        return _plan_categories(name, column, first_row)
+    if types.is_null(kind):
+        return _plan_numbers(name, np.full(len(column), np.nan), "numbers")
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        of = "times" if types.is_time(kind) else "durations" if types.is_duration(kind) else "dates"
+        since = " since 1970" if of == "dates" else ""
+        return _plan_numbers(name, _as_days(column), f"{of}, as days{since}")
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if not is_number and not types.is_boolean(kind):
+        _refuse_values(name, column, source, first_row)
+    values = _as_floats(column)
+    bad = np.abs(values) > min(LARGEST, float(np.finfo(values.dtype).max))  # False for NaN
+    if bad.any():
+        at = int(np.argmax(bad))
+        what = "infinite" if np.isinf(values[at]) else f"too large: {values[at]:g}"
+        refuse_source(
+            source,
+            f"the column {name!r} is {what}; correct it, or make it empty, which means missing",
+            first_row + at,
+        )
+    what = "true or false" if types.is_boolean(kind) else "numbers"
+    if types.is_integer(kind) and len(values) > MANY and len(np.unique(values)) == len(values):
+        what += ", all different: if it is an id, leave the column out"
+    return _plan_numbers(name, values, what)
+
+
+def _plan_numbers(name: str, values: NDArray[Any], what: str) -> ColumnPlan:
+    """Plan a column of numbers, and a second one that marks missing values, if there are any."""
+    from sklearn.impute import MissingIndicator, SimpleImputer
+
+    known = values[~np.isnan(values)]
+    n_missing = len(values) - len(known)
+    if len(known) == 0:
+        return ColumnPlan(values, [], "left out: all values are missing")
+    mark = f"{name}_missing"
+    if known.min() == known.max():
+        same = f"all {'known ' if n_missing else ''}values are {known[0]:g}"
+        if n_missing == 0:
+            return ColumnPlan(values, [], f"left out: {same}")
+        return ColumnPlan(
+            values, [mark], f"{same}; only marks {n_missing:,} missing", MissingIndicator()
+        )
+    if n_missing == 0:
+        return ColumnPlan(values, [name], what)
+    mean = known.mean(dtype=np.float64)
+    what += f"; {n_missing:,} missing, replaced by the mean {mean:.4g}"
+    return ColumnPlan(values, [name, mark], what, SimpleImputer(add_indicator=True))
+
+
+def _plan_categories(name: str, column: Any, first_row: int) -> ColumnPlan:
+    """Plan a column for each category; the rarest share one, and missing values have their own."""
+    from sklearn.impute import MissingIndicator
+    from sklearn.pipeline import make_union
+    from sklearn.preprocessing import OneHotEncoder
+
+    codes, texts = _sort_categories(column)
+    missing = codes < 0
+    n_missing, n_values = int(np.count_nonzero(missing)), len(texts)
+    n_known = len(codes) - n_missing
+    values = np.where(missing, np.nan, codes).astype(np.float32)
+    doubt = _find_odd_value(codes, texts, first_row)
+    more = f"; {doubt}" if doubt else ""
+    if n_known == 0:
+        return ColumnPlan(values, [], "left out: all values are missing")
+    if n_values == 1 and n_missing == 0:
+        return ColumnPlan(
+            values, [], f"left out: all values are {shorten(texts[0])}{more}", doubt=doubt
+        )
+    if n_values > max(MANY, n_known / 2):
+        what = f"left out: text with {n_values:,} different values in {n_known:,} rows"
+        if all(_form_of(text) == "number" for text in texts):
+            what += "; they are numbers, so cast the column to use it"
+        return ColumnPlan(values, [], what + more, doubt=doubt)
+    encoder = OneHotEncoder(
+        categories=[np.arange(n_values, dtype=np.float32)],
+        max_categories=MOST_CATEGORIES,
+        handle_unknown="ignore",  # missing values
+        dtype=np.float32,
+    )
+    rare = encoder.fit(values[~missing, np.newaxis]).infrequent_categories_[0]
+    hidden = set() if rare is None else {int(code) for code in rare}
+    names = [f"{name}={text}" for at, text in enumerate(texts) if at not in hidden]
+    what = f"{n_values:,} {'category' if n_values == 1 else 'categories'}"
+    if hidden:
+        names.append(f"{name}=(rare)")
+        what += f", of which the {len(hidden):,} rarest share a column"
+    if n_missing == 0:
+        return ColumnPlan(values, names, what + more, encoder, doubt)
+    names.append(f"{name}_missing")
+    what += f"; {n_missing:,} missing, as a category"
+    return ColumnPlan(values, names, what + more, make_union(encoder, MissingIndicator()), doubt)
+
+
+def _refuse_values(name: str, column: Any, source: str, first_row: int) -> NoReturn:
+    """Refuse a column of lists or other things that are neither numbers nor text."""
+    known = np.flatnonzero(column.is_valid().to_numpy())
+    at = int(known[0]) if len(known) > 0 else 0
+    value = str(column[at].as_py()) if len(known) > 0 else "empty"
+    import pyarrow.types as types
+
+    remedy = "leave it out by naming the other columns"
+    if types.is_list(column.type) or types.is_fixed_size_list(column.type):
+        remedy = f"make one column of each number, or {remedy}"
+    refuse_source(
+        source,
+        f"the column {name!r} has the type {column.type}, which is neither a number nor a text: "
+        f"{shorten(value)}; {remedy}",
+        first_row + at,
+    )
+
+
+def _as_floats(column: Any) -> NDArray[Any]:
+    """Return numbers or booleans as floats, with NaN for missing ones."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    is_small = pa.types.is_float32(column.type) or pa.types.is_float16(column.type)
+    column = column.cast(
+        pa.float32() if is_small or column.type == pa.uint8() else pa.float64(), safe=False
+    )
+    if column.null_count > 0:
+        column = column.fill_null(np.nan)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def _as_days(column: Any) -> NDArray[np.float64]:
+    """Return dates, times or durations as numbers of days, with NaN for missing ones."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
+        kind = column.type
+    ticks = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
+    days = ticks.cast(pa.float64(), safe=False)
+    if days.null_count > 0:
+        days = days.fill_null(np.nan)
+    numbers: NDArray[np.float64] = days.to_numpy() / (
+        86_400 * 1000 ** ("s", "ms", "us", "ns").index(kind.unit)
+    )
+    return numbers
+
+
+def _sort_categories(column: Any) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the number of the category of each row, -1 if it is missing, and the sorted names."""
+    import pyarrow as pa
+
+    texts = [decode(chunk).cast(pa.large_string()) for chunk in column.chunks]
+    coded = pa.concat_arrays(texts).dictionary_encode()
+    values: list[str] = coded.dictionary.to_pylist()
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = np.empty(len(values) + 1, dtype=np.int64)
+    ranks[order] = np.arange(len(values))
+    ranks[-1] = -1  # of missing ones
+    codes = coded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return ranks[codes], [values[at] for at in order]
+
+
+# Numbers and dates that are not read as such.
+
+
+def _find_odd_value(codes: NDArray[np.int64], values: list[str], first_row: int) -> str:
+    """Return why texts are not read as numbers or dates although nearly all are; empty if not so.
+
+    Parameters
+    ----------
+    codes : array of int
+        The number of the text in each row, -1 if it is missing.
+    values : list of str
+        The different texts.
+    first_row : int
+        The number of the first row, for the message.
+    """
+    sample = values[:: max(1, len(values) // 100)]
+    if sum(_form_of(value) != "text" for value in sample) <= len(sample) / 2:
+        return ""
+    rows = np.flatnonzero(codes >= 0)
+    forms = np.array([_form_of(value) for value in values])
+    for wanted, allowed in (("number", ("thousands", "comma")), ("date", ("other date",))):
+        alike = np.isin(forms, (wanted, *allowed))
+        is_measured = alike.sum() > min(MANY, len(rows) / 2)
+        if is_measured and alike[codes[rows]].mean() >= 0.9:
+            odd = np.flatnonzero(forms[codes[rows]] != wanted)
+            if len(odd) == 0:  # stored as texts
+                return "" if wanted == "number" else "they are dates, so cast the column"
+            at = rows[odd[0]]
+            is_only_one = bool((forms[codes[rows]] == wanted).mean() > 0.5)
+            return _say(wanted, values[codes[at]].strip(), first_row + int(at), is_only_one)
+    return ""
+
+
+def _say(wanted: str, value: str, row: int, is_only_one: bool) -> str:
+    """Return what is odd about a value, and what to do."""
+    shown, form, plain = shorten(value), _form_of(value), re.sub("[, ']", "", value)
+    remedy = "make it empty, which means missing"
+    if form == "other date":
+        remedy = "write dates as 2019-01-28"
+    elif form == "thousands":
+        remedy = f"write numbers without separators of thousands, {plain}"
+    elif form == "comma":
+        remedy = f"write {value.replace('.', '').replace(',', '.')}, not a decimal comma"
+    if is_only_one:
+        return f"nearly all are {wanted}s, but row {row:,} has {shown}; {remedy}"
+    return f"{wanted}s such as {shown} in row {row:,} are not read; {remedy}"
+
+
+def _form_of(text: str) -> str:
+    """Return whether a text is a number, a date, or neither, and how it is written."""
+    text = text.strip()
+    try:
+        float(text)
+    except ValueError:
+        found = (form for form, pattern in FORMS.items() if re.fullmatch(pattern, text))
+        return next(found, "text")
+    return "number"

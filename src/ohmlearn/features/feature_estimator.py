@@ -1,5 +1,6 @@
-"""What the estimators for features and graph have in common."""
+"""What the estimators for features and graph have in common: forms of input, and answers."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._blas import one_blas_thread
+from ohmlearn._phases import phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import (
@@ -20,52 +23,60 @@ from ohmlearn.checks.parameters import (
     VERBOSE,
     Constraints,
     Interval,
-    Options,
     check_parameters,
     check_seed,
 )
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
+    choose_labels,
     is_mapping,
     label_heading,
     merge_rows,
     number_labels,
     pair_by_node,
     refuse_unknown,
+    split_by_edges,
 )
-from ohmlearn.features.feature_answers import MixesExperts
-from ohmlearn.features.feature_checks import check_features, explain, own_features, warn_of_leaks
+from ohmlearn.features.expert_tasks import Predictor, Task
+from ohmlearn.features.feature_checks import own_features, take_features, warn_of_leaks
+from ohmlearn.features.feature_columns import check_same_columns
+from ohmlearn.features.feature_model_file import SavedModel, load_model, save_model
+from ohmlearn.features.graph_use import GraphUse, judge_graph
 from ohmlearn.features.known_graph import (
+    N_NEIGHBORS,
     KnownGraph,
+    SharesGraph,
     add_edges,
     check_index,
     join_neighbors,
     read_graph,
 )
 from ohmlearn.features.node_features import NodeFeatures, drop_label_column
-from ohmlearn.features.scaled_features import ScaledFeatures
-from ohmlearn.features.smoothing import MOST_GAMMA
+from ohmlearn.features.scaled_features import ScaledFeatures, blocks
+from ohmlearn.features.smoothing import GAMMA
+from ohmlearn.features.stacking import EXPERTS, Experts, Stack, fit_stack
+from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.points.affinity import Affinity
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES
 
 __all__ = ["BaseGraphFeatures"]
 
 Floats = NDArray[np.float64]
-AUTO_STEP = (Options(("auto",)), bool)
 
 
-class BaseGraphFeatures(MixesExperts):
-    """Common part of the classifier and the regressor."""
+class BaseGraphFeatures(SharesGraph):
+    """Common part of the classifier and the regressor.
+
+    Answers are computed when they are asked for, from a graph, features and labels.
+    """
 
     _constraints: ClassVar[Constraints] = {
-        "gamma": (Options(("auto",)), Interval(Real, 0, MOST_GAMMA)),
-        "correct": AUTO_STEP,
-        "spread": AUTO_STEP,
-        "mix": (bool,),
+        "gamma": GAMMA,
         "cv": (Interval(Integral, 2),),
         "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
         "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
@@ -73,13 +84,37 @@ class BaseGraphFeatures(MixesExperts):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
+    estimator: Any
     graph: Any
+    gamma: float
+    cv: int
     epsilon: float | None
     max_edges: int | None
     random_state: Any
+    n_jobs: int | None
+    verbose: int
+    # What fitting sets.
+    _seed: int
+    _known: KnownGraph
+    _has_neighbors: bool  # whether the graph joins nearest neighbours
+    _features: Any  # one row for each node
+    _missing: NDArray[np.bool_]  # nodes without features
     _table: NodeFeatures | None
+    _labels: NodeLabels
+    _label_column: str | None = None  # name of the labels, which no feature has
+    # What solving sets.
+    _answers: Floats | None
+    _stack: Stack
+    _own: Predictor | None  # the estimator on the features of a node
+    _experts: Experts
+    _alone: NDArray[np.bool_]  # nodes that the estimator on own features answers, not the pool
+    n_features_in_: int
 
-    # The classifier and the regressor differ in this.
+    # The classifier and the regressor differ in these.
+
+    @abstractmethod
+    def _task(self) -> Task:
+        """Return what answers are."""
 
     @abstractmethod
     def _read_labels(
@@ -427,6 +462,240 @@ class BaseGraphFeatures(MixesExperts):
             self.__dict__.update(before)
             raise
 
+    # Files.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file with a checksum, completely or not at all.
+
+        The file holds the graph (a sparsifier, or all edges), degrees, ids, features, labels and
+        parameters. Answers are computed again after loading, with the same bits. Nothing is
+        pickled: `estimator` is not in the file, and `load` must be given the same one.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X, y = [[1.0], [0.9], [-1.0], [-0.9]], {0: "a", 1: "a", 2: "b", 3: "b"}
+        >>> model = GraphFeatureClassifier(random_state=0).fit_edges(([0, 2], [1, 3]), X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.ohm")
+        ...     loaded = GraphFeatureClassifier.load(f"{folder}/model.ohm")
+        >>> loaded.update(([3], [4])).transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
+        """
+        check_is_fitted(self, "_labels")
+        parameters = self.get_params(deep=False)
+        for name in ("estimator", "graph", "random_state"):
+            del parameters[name]
+        names = getattr(self, "feature_names_in_", None)
+        about = {
+            "parameters": parameters,
+            "seed": self._seed,
+            "has_neighbors": self._has_neighbors,
+            "names": None if names is None else list(names),
+            "label_column": self._label_column,
+        }
+        parts = self._known, self._features, self._missing, self._labels
+        model = SavedModel(*parts, getattr(self, "classes_", None), about)
+        save_model(path, type(self).__name__, self.estimator, model)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], estimator: Any = None) -> Self:
+        """Read a saved estimator, which continues as if it had never stopped.
+
+        To take in more edges with ids, read them with the ids of the estimator:
+        ``model.update(read_edges(path, nodes=model.nodes_))``.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`; see there for an example.
+        estimator : classifier or regressor of scikit-learn, optional
+            The one that the saved model had.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what is wrong with it. It is safe to load any file.
+        """
+        saved = load_model(path, cls.__name__, estimator)
+        about = saved.about
+        model = cls(estimator, random_state=about["seed"], **about["parameters"])
+        model._check_parameters()
+        model._seed = check_seed(about["seed"])
+        model._has_neighbors, model._label_column = about["has_neighbors"], about["label_column"]
+        if about["names"] is not None:
+            model.feature_names_in_ = np.array(about["names"], dtype=object)
+        if saved.classes is not None:
+            model.__dict__["classes_"] = saved.classes
+        model._set(saved.known, saved.features, saved.missing)
+        model.n_features_in_ = saved.features.shape[1]
+        model._labels, model.labelled_ = saved.labels, saved.labels.nodes
+        return model
+
+    # Answers.
+
+    @property
+    def _used(self) -> NodeLabels:
+        """The labels that count: those of nodes with an edge or features, or all if none has."""
+        nodes, indptr = self._labels.nodes, self._known.graph.indptr
+        known = (indptr[nodes + 1] > indptr[nodes]) | ~self._missing[nodes]
+        return choose_labels(self._labels, known) if known.any() else self._labels
+
+    def _warn_unused(self) -> None:
+        """Warn of labelled nodes that neither edges nor features have, perhaps mistyped."""
+        nodes, graph = self.labelled_, self._known.graph
+        unknown = nodes[~np.isin(nodes, self._used.nodes)]
+        if len(unknown) > 0:
+            first = unknown[0] if self.nodes_ is None else self.nodes_.ids(unknown[:1]).tolist()[0]
+            are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
+            why = f"{are} in no edge" if graph.view is None else f"{have} no edge that counts"
+            warn(
+                f"{len(unknown)} of the {len(nodes)} labelled nodes {why} and {have} no features, "
+                f"such as {first!r}"
+            )
+
+    @one_blas_thread()
+    def _solve(self) -> Floats:
+        """Return the present answers; they are computed when they are asked for."""
+        check_is_fitted(self, "_labels")
+        if self._answers is None:
+            self._warn_unused()
+            self._experts = Experts(
+                self._task(),
+                self._known.graph,
+                self._known.degrees,
+                ScaledFeatures(self._features),
+                self._missing,
+                self._used,
+                estimator=self.estimator,
+                gamma=float(self.gamma),
+                seed=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+            self._stack = fit_stack(self._experts, self.cv)
+            self.graph_use_: GraphUse = judge_graph(self._experts, self._stack)
+            with phase("labelling all nodes", self.verbose):
+                self._answers = self._pool()
+            self._experts.forget()
+        return self._answers
+
+    def _pool(self) -> Floats:
+        """Return the pooled answers of all nodes; labelled nodes keep their labels."""
+        experts, stack, given = self._experts, self._stack, self._labels
+        graph, task = self._known.graph, experts.task
+        self._own = experts.fit(0, np.ones(len(experts.labels.nodes), dtype=bool))
+        found = experts.everywhere(self._own, stack.weights > 0)
+        pooled = stack.pool(task, found)
+        applies: NDArray[np.bool_] = np.any(found.applies, axis=0)
+        pooled[~applies] = task.without_evidence(experts.labels)
+        by_graph = found.applies[1:][stack.weights[1:] > 0]
+        self._alone = np.logical_not(by_graph.any(axis=0))
+        _, component = graph.components()
+        joined = split_by_edges(experts.labels, graph)[0]
+        self.reached_: NDArray[np.bool_] = np.isin(component, component[joined.nodes])
+        self.reached_[given.nodes] = True
+        self.answered_ = applies.copy()
+        self.answered_[given.nodes] = True
+        if task.has_classes:
+            pooled[given.nodes] = 0.9 * given.values + 0.1 * pooled[given.nodes]
+        else:  # where nothing else is known
+            lost = ~applies[given.nodes]
+            pooled[given.nodes[lost]] = given.values[lost]
+        return pooled
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """How much the three experts count; the weights sum to 1.
+
+        "features" is the estimator on the features alone, "both" the estimator on smoothed
+        features, and "graph" the labels that spread along the edges.
+        """
+        self._solve()
+        return dict(zip(EXPERTS, self._stack.weights.tolist(), strict=True))
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph in memory: all edges, or a sparsifier."""
+        check_is_fitted(self, "_labels")
+        return self._known.graph
+
+    @property
+    def degrees_(self) -> Floats:
+        """Degrees of all edges that were read."""
+        check_is_fitted(self, "_labels")
+        return self._known.degrees
+
+    @property
+    def sparsifier_(self) -> StreamingSparsifier | None:
+        """Where `graph_` comes from, if it is a sparsifier."""
+        check_is_fitted(self, "_labels")
+        return self._known.sparsifier
+
+    @property
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        check_is_fitted(self, "_labels")
+        return self._known.nodes
+
+    def _answers_for(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return answers for rows, and which of them are those of the estimator alone.
+
+        Rows are known nodes if X is NodeFeatures, else new points.
+        """
+        answers = self._solve()
+        X = drop_label_column(X, self._label_column, is_quiet=True)
+        if isinstance(X, NodeFeatures):
+            self._check_table(X)
+            matched = X.match(self._known.nodes, n_nodes=len(answers))
+            rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
+            numbers = matched.numbers[rows]
+            numbers = np.where(numbers < len(answers), numbers, -1)  # ids read, but not in edges
+            found = answers[numbers]
+            new = numbers < 0
+            if new.any():
+                found[new] = self._answers_of_estimator(X.X[rows[new]])
+            return found, new | self._alone[numbers]
+        features = self._check_features(X, reset=False)
+        found = self._answers_of_estimator(features)
+        share = float(self._stack.weights[0])
+        alone = np.ones(len(found), dtype=bool)
+        if not self._has_neighbors or share == 1.0 or features.shape[0] == 0:
+            return found, alone
+        if self._known.graph.n_nodes != self._features.shape[0]:
+            return found, alone
+        joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
+        columns = np.hstack([answers, np.ones((len(answers), 1))])
+        scaled = self._experts.features
+        near = joined.extend(scaled.for_distances(features), scaled.for_distances(), columns)
+        near = near[:, :-1] / near[:, -1:]
+        return share * found + (1.0 - share) * near, ~alone
+
+    @one_blas_thread()
+    def _answers_of_estimator(self, rows: Any) -> Floats:
+        """Return the answers of the estimator for the features of new nodes."""
+        experts, task = self._experts, self._experts.task
+        if self._own is None:
+            same = task.without_evidence(experts.labels)
+            return np.repeat(same[np.newaxis], rows.shape[0], axis=0)
+        found = []
+        for part in blocks(*rows.shape):
+            own = self._own(experts.own_rows(rows[part]))
+            found.append(task.sharpen(own, self._stack.exponents[0]))
+        return np.concatenate(found)
+
+    def _check_table(self, X: NodeFeatures) -> None:
+        """Refuse features whose columns are not those of the fit."""
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else list(names)
+        check_same_columns(known, self.n_features_in_, X.names, X.shape[1])
+
     # Checks.
 
     def _check_parameters(self) -> None:
@@ -445,21 +714,8 @@ class BaseGraphFeatures(MixesExperts):
             )
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
-        try:
-            features = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-        except (ValueError, TypeError) as error:
-            explain(error, X)
-            raise
-        check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
-        return features
+        least = 2 if reset else 1
+        return take_features(self, X, reset=reset, accept_sparse="csr", ensure_min_samples=least)
 
     def _set_names(self, X: NodeFeatures) -> None:
         self.n_features_in_ = X.shape[1]

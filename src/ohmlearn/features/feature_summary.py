@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXPERTS", "FeatureAnswer", "describe_weights", "measure_features"]
+__all__ = ["WORDS", "FeatureAnswer", "describe_weights", "measure_features"]
 
 Floats = NDArray[np.float64]
-EXPERTS = {
+WORDS = {
     "features": "the features of a node alone",
     "both": "features smoothed along the edges",
     "graph": "the edges and labels alone",
@@ -77,7 +77,7 @@ def measure_features(model: Any) -> dict[str, Any]:
         "n_nodes_without": matched.n_missing,
         "n_ids_without_edges": int(np.count_nonzero(alone & ~model._missing)),
         "weights": {name: float(weight) for name, weight in model.weights_.items()},
-        "gamma": model.gamma_,
+        "gamma": float(model.gamma),
         "graph_helps": use.helps,
         "loss_with_graph": _known(use.loss_with),
         "loss_without_graph": _known(use.loss_without),
@@ -99,4 +99,4 @@ def describe_weights(weights: dict[str, float]) -> str:
     '5% the features of a node alone, 60% features smoothed along the edges, 35% the edges and
     labels alone'
     """
-    return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in EXPERTS.items())
+    return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in WORDS.items())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import (
@@ -20,7 +20,7 @@ from ohmlearn.checks.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.features.feature_checks import check_features, explain
+from ohmlearn.features.feature_checks import take_features
 from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
 from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.features.smoothing import GAMMA, Smoothing, make_room
@@ -297,21 +297,7 @@ class GraphSmoother(TransformerMixin, SharesGraph):
         return X.X
 
     def _check_features(self, X: Any, reset: bool) -> Any:
-        try:
-            features = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse=["csr", "csc"],
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-            )
-        except (ValueError, TypeError) as error:
-            explain(error, X)
-            raise
-        names = getattr(self, "feature_names_in_", None)
-        check_features(features, features.shape[0], names)
-        return features
+        return take_features(self, X, reset=reset, accept_sparse=["csr", "csc"])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -84,12 +84,6 @@ def read_graph(
         As for `StreamingSparsifier`.
     sparsifier : StreamingSparsifier, optional
         An empty one that takes in the edges, instead of a new one.
-
-    Examples
-    --------
-    >>> known = read_graph(([0, 1], [1, 2], [1.0, 0.5]), 4, epsilon=0.8, random_state=0)
-    >>> known.graph, known.degrees
-    (Graph(n_nodes=4, n_edges=2), array([1. , 1.5, 0.5, 0. ]))
     """
     if isinstance(edges, str | PathLike):
         edges = _load(edges)
@@ -126,12 +120,6 @@ def add_edges(known: KnownGraph, edges: object, verbose: int = 0) -> KnownGraph:
     """Return the graph with more edges; a copy of the sparsifier takes them in.
 
     So an error leaves the known graph as it was, and a sparsifier that others use does not change.
-
-    Examples
-    --------
-    >>> known = read_graph(([0, 1], [1, 2]), 3, epsilon=0.8, random_state=0)
-    >>> add_edges(known, ([2], [3], [4.0])).degrees
-    array([1., 2., 5., 4.])
     """
     found = as_edges(edges, known.nodes, is_first=False)
     if found.is_sample:
@@ -156,13 +144,7 @@ def add_edges(known: KnownGraph, edges: object, verbose: int = 0) -> KnownGraph:
 
 
 def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> KnownGraph:
-    """Return the graph of the 10 nearest neighbours of each row of X.
-
-    Examples
-    --------
-    >>> join_neighbors(np.arange(30.0).reshape(-1, 1)).graph
-    Graph(n_nodes=30, n_edges=165)
-    """
+    """Return the graph of the 10 nearest neighbours of each row of X."""
     n_rows = X.shape[0]
     if n_rows == 1:
         graph = Graph.from_edges([], [], n_nodes=1)
@@ -174,18 +156,7 @@ def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Kn
 
 
 def check_index(X: Any, nodes: NodeTable | None) -> bool:
-    """Return whether X has an index of ids; refuse one that is not in the order of the nodes.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add(["ann", "bob"])
-    >>> check_index(pandas.DataFrame({"age": [30, 40]}, index=["ann", "bob"]), nodes)
-    True
-    >>> check_index([[30], [40]], nodes)
-    False
-    """
+    """Return whether X has an index of ids; refuse one that is not in the order of the nodes."""
     if nodes is None or type(X).__name__ != "DataFrame" or not hasattr(X, "index"):
         return False
     if type(X.index).__name__ == "RangeIndex":

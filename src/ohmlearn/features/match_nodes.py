@@ -17,8 +17,6 @@ from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 
 __all__ = ["Matched", "match_rows"]
 
-MOST_COMPARED = 10_000  # ids that are compared without their zeros in front
-
 
 @dataclass(frozen=True, repr=False)
 class Matched(Shown):
@@ -113,19 +111,7 @@ def match_rows(
     heading: str | None = None,
     first_row: int = 0,
 ) -> Matched:
-    """Return rows in the order of the nodes of a graph; see `NodeFeatures.match`.
-
-    Examples
-    --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add(["ann", "bob", "cy"])
-    >>> matched = match_rows(np.array([[1.0], [2.0], [6.0]]), np.array(["cy", "ann", "eve"]), nodes)
-    >>> matched.X.ravel(), matched.missing, matched.numbers
-    (array([2., 3., 1.]), array([False,  True, False]), array([ 2,  0, -1]))
-    >>> matched.about()
-    "1 of 3 nodes has no features, such as 'bob'; 1 id is only in the features, such as 'eve'; it is
-    left out"
-    """
+    """Return rows in the order of the nodes of a graph; see `NodeFeatures.match`."""
     if ids is None:
         _check_order(X.shape[0], nodes, n_nodes, source)
         own = numbers = np.arange(X.shape[0])
@@ -158,8 +144,9 @@ def _refuse_all(ids: NDArray[Any], nodes: NodeTable | None, size: int, source: s
     if nodes is not None and size > 0:
         first = nodes.ids([0]).tolist()[0]
         there = f", such as {first!r}"
-        short = {str(each).lstrip("0") for each in ids[:MOST_COMPARED].tolist()}
-        some = nodes.ids(range(min(len(nodes), MOST_COMPARED)))
+        most = 10_000  # ids that are compared without their zeros in front
+        short = {str(each).lstrip("0") for each in ids[:most].tolist()}
+        some = nodes.ids(range(min(len(nodes), most)))
         other = {str(each).lstrip("0") for each in some.tolist()}
         if short & other:
             remedy = "zeros in front are missing on one side; read both columns as texts"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
@@ -18,16 +19,16 @@ from ohmlearn.features.feature_columns import (
     as_array,
     as_arrow,
     check_different,
-    find_columns,
+    encode_columns,
     take_ids,
 )
-from ohmlearn.features.feature_encoding import encode_columns
 from ohmlearn.features.match_nodes import Matched, match_rows
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
+from ohmlearn.reading.feature_table import Column, find_columns, read_feature_table
 from ohmlearn.reading.source_errors import refuse_source
 
-__all__ = ["NodeFeatures", "drop_label_column"]
+__all__ = ["NodeFeatures", "drop_label_column", "read_features", "read_features_as"]
 
 
 class NodeFeatures(Shown):
@@ -103,7 +104,7 @@ class NodeFeatures(Shown):
         cls,
         table: Any,
         *,
-        node_col: str | int | None = None,
+        node_col: Column | None = None,
         columns: Sequence[str] | None = None,
     ) -> Self:
         """Return the features in a table, whose columns become numbers.
@@ -160,27 +161,26 @@ class NodeFeatures(Shown):
                 f"{type(table).__name__}; read files with ohmlearn.read_features(...)"
             )
         source = f"the {type(table).__name__}"
-        return cls._from_arrow(as_arrow(table, source, columns), source, 0, node_col, columns)
+        arrow = as_arrow(table, source, columns)
+        if arrow.num_rows == 0:
+            refuse_source(source, "is empty: there is no row with features")
+        node, names = find_columns(arrow.schema, source, node_col, columns)
+        return cls._from_arrow(arrow.select([node, *names]), source, 0, node, columns)
 
     @classmethod
     def _from_arrow(
-        cls,
-        table: Any,
-        source: str,
-        first_row: int,
-        node_col: str | int | None,
-        columns: Sequence[str] | None,
+        cls, table: Any, source: str, first_row: int, node: str, columns: Sequence[str] | None
     ) -> Self:
         """Return the features in a table of pyarrow; its first row has the number `first_row`."""
         if table.num_rows == 0:
             refuse_source(source, "is empty: there is no row with features")
-        found = find_columns(table.schema, source, node_col, columns)
-        ids = take_ids(table.column(found.node), found.node, source, first_row)
+        ids = take_ids(table.column(node), node, source, first_row)
+        names = [name for name in table.column_names if name != node]
         asked = () if columns is None else columns
-        encoded = encode_columns(table.select(found.features), source, first_row, asked=asked)
+        encoded = encode_columns(table.select(names), source, first_row, asked=asked)
         features = cls(encoded.X, names=encoded.names)
         features.ids, features.treatment = ids, encoded.treatment
-        features.source, features.id_heading = source, found.node
+        features.source, features.id_heading = source, node
         features._first_row = first_row
         features._sources = encoded.sources if columns is None else None
         return features
@@ -296,16 +296,69 @@ class NodeFeatures(Shown):
         }
 
 
+def read_features(
+    path: str | os.PathLike[str],
+    *,
+    node_col: Column | None = None,
+    columns: Sequence[str] | None = None,
+) -> NodeFeatures:
+    """Read features of nodes from files with a column of ids and columns of numbers or texts.
+
+    See `NodeFeatures.from_table` for what becomes of the columns. Requires the extra ``files``.
+
+    Parameters
+    ----------
+    path : path or pattern
+        A file, or several that have the same columns: CSV and TSV with a header (also compressed
+        with gzip, zstd, bz2 or xz), JSON lines, Parquet, Arrow IPC or Feather. A folder means all
+        files in it. Addresses such as ``s3://bucket/nodes.parquet`` are read from there. In text,
+        empty fields, NA, NaN and null are missing, and ids stay as they are written.
+    node_col : str or int, optional
+        Name or position of the column of ids. By default a column called node, node_id or id, the
+        index that pandas stored in the file, or the only column with a name such as user_id.
+    columns : list of str, optional
+        Columns to use; by default all but that of the ids.
+
+    Returns
+    -------
+    NodeFeatures
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    SourceError
+        A ValueError that names the file, and column and row where it can.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import read_features
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("node,age,city\\nann,30,Rome\\nbob,,Bern\\ncy,50,Rome\\n")
+    ...     file.flush()
+    ...     features = read_features(file.name)
+    >>> features.ids, features.names
+    (array(['ann', 'bob', 'cy'], dtype=object), ['age', 'age_missing', 'city=Bern', 'city=Rome'])
+    """
+    return read_features_as(path, node_col, columns)
+
+
+def read_features_as(
+    path: str | os.PathLike[str],
+    node_col: Column | None,
+    columns: Sequence[str] | None,
+    hint: str | None = None,
+) -> NodeFeatures:
+    """Read features; the column of ids may be called as `hint`, the heading of those of labels."""
+    table, node, first_row = read_feature_table(path, node_col, columns, hint)
+    return NodeFeatures._from_arrow(table, os.fspath(path), first_row, node, columns)
+
+
 def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> Any:
     """Return NodeFeatures or a data frame without what comes from the column of the labels.
 
     `name` is that of the labels. If there is no such column, or it was asked for, X is returned.
-
-    Examples
-    --------
-    >>> features = NodeFeatures([[1.0, 0.0], [2.0, 1.0]], names=["age", "Fraud"])
-    >>> drop_label_column(features, "fraud", is_quiet=True).names
-    ['age']
     """
     is_own = isinstance(X, NodeFeatures)
     names = getattr(X, "_sources" if is_own else "columns", None)

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 __all__ = ["ScaledFeatures", "blocks"]
 
 Floats = NDArray[np.float64]
-BLOCK_CELLS = 1 << 22  # entries that are computed at a time: 32 MiB
-UNUSUAL = 10.0  # ratio of scales
 
 
 class ScaledFeatures:
@@ -74,7 +72,7 @@ class ScaledFeatures:
         scale = deviation
         if mostly_zero.any():
             usual = float(np.median(typical[mostly_zero]))
-            unusual = (typical > UNUSUAL * usual) | (typical * UNUSUAL < usual)
+            unusual = (typical > 10.0 * usual) | (typical * 10.0 < usual)
             scale = np.where(mostly_zero, np.where(unusual, typical, usual), scale)
         # What rounding leaves of a constant column is no deviation.
         is_constant = deviation <= 1e-12 * typical
@@ -125,12 +123,12 @@ class ScaledFeatures:
         """
         rows = self._X if rows is None else self._like(rows)
         scales = self.scale[np.isfinite(self.scale)]
-        if len(scales) > 0 and scales.max() > UNUSUAL * scales.min():
+        if len(scales) > 0 and scales.max() > 10.0 * scales.min():
             return self.scale_rows(rows)
         return rows
 
 
 def blocks(size: int, n_cells: int) -> list[slice]:
     """Return slices of columns or rows, each with `n_cells` entries, that are treated together."""
-    width = max(1, BLOCK_CELLS // max(1, n_cells))
+    width = max(1, (1 << 22) // max(1, n_cells))  # 32 MiB
     return [slice(start, min(start + width, size)) for start in range(0, size, width)]

@@ -15,7 +15,7 @@ column.
 import sys
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -42,28 +42,13 @@ from ohmlearn.features.feature_checks import check_features
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "make_room", "smooth"]
+__all__ = ["GAMMA", "Smoothing", "make_room", "smooth"]
 
 Floats = NDArray[np.float64]
 
-MOST_GAMMA = 1e9  # with more, rounding errors times gamma would be above the usual tolerance
-GAMMA = (Interval(Real, 0, MOST_GAMMA),)
-CONSTRAINTS: Constraints = {
-    "gamma": GAMMA,
-    "tol": (Interval(Real, 0, 1, closed="neither"),),
-    "random_state": RANDOM_STATE,
-    "n_jobs": N_JOBS,
-    "verbose": VERBOSE,
-}
+# With more, rounding errors times gamma would be above the usual tolerance.
+GAMMA = (Interval(Real, 0, 1e9),)
 BLOCK_BYTES = 64 << 20  # of a block of columns in float64
-BLOCK_COLUMNS = 8  # columns that the solver solves together; blocks are multiples of it
-# How often a column is solved, each time TIGHTER times more accurately. Once is nearly always
-# enough.
-MOST_SOLVES, TIGHTER = 4, 16.0
-# Up to this gamma, conjugate gradients with the diagonal take at most about 100 iterations, because
-# the condition number is at most 1 + 2 gamma, and a factor does not pay.
-FEW_ITERATIONS = 100.0
-MODEST = 1e100  # squares of larger numbers, and of inverses, may leave the range of float64
 
 
 def smooth(
@@ -145,17 +130,15 @@ class Smoothing:
     ----------
     graph, gamma, degrees, tol, random_state, n_jobs, verbose
         As for `smooth`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ohmlearn import gallery
-    >>> smoothing = Smoothing(gallery.complete(3), 2.0)
-    >>> smoothing.apply(np.array([[1.0], [1.0], [1.0]])).ravel().round(6)
-    array([1., 1., 1.])
-    >>> smoothing.apply(np.array([[3.0], [0.0], [0.0]]), rows=[0]).round(6)
-    array([[1.5]])
     """
+
+    _constraints: ClassVar[Constraints] = {
+        "gamma": GAMMA,
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
 
     def __init__(
         self,
@@ -169,7 +152,8 @@ class Smoothing:
         verbose: int = 0,
     ) -> None:
         given = {"gamma": gamma, "tol": tol, "random_state": random_state}
-        check_parameters("smooth", CONSTRAINTS, given | {"n_jobs": n_jobs, "verbose": verbose})
+        given |= {"n_jobs": n_jobs, "verbose": verbose}
+        check_parameters("smooth", self._constraints, given)
         self.graph: Graph = check_graph(graph, Graph)
         self.gamma, self.tol, self.verbose = float(gamma), float(tol), verbose
         self.n_jobs, self._threads = n_jobs, check_n_jobs(n_jobs)
@@ -245,23 +229,25 @@ class Smoothing:
     def _solve(self, b: Floats, lengths: Floats) -> tuple[Floats, Floats]:
         """Return the solutions z for right-hand sides, and bounds on the relative errors of y."""
         if self._solver is None:
+            # Up to gamma = 100, conjugate gradients with the diagonal take at most about 100
+            # iterations, because the condition number is at most 1 + 2 gamma; no factor is needed.
             self._solver = LaplacianSolver(
                 self.graph,
                 ground=self._ground,
                 random_state=self._seed,
                 n_jobs=self.n_jobs,
-                method="diagonal" if self.gamma <= FEW_ITERATIONS else "auto",
+                method="diagonal" if self.gamma <= 100.0 else "auto",
             )
         solver, tighter = self._solver, self.tol
         z = solver.solve_block(b, tighter)
         bounds = self._bound(b, z, lengths)
-        for _ in range(MOST_SOLVES - 1):
+        for _ in range(3):  # nearly always, one solve is enough
             # A column may miss the bound although its residual is small, because the residual is
             # large at nodes of small degree.
             unfinished = np.flatnonzero(bounds > self.tol)
             if len(unfinished) == 0:
                 break
-            tighter = max(tighter / TIGHTER, sys.float_info.epsilon)
+            tighter = max(tighter / 16.0, sys.float_info.epsilon)
             right, start = np.array(b[:, unfinished]), np.array(z[:, unfinished])
             again = solver.solve_block(right, tighter, x0=start, overwrite=True)
             found = self._bound(right, again, lengths[unfinished])
@@ -329,8 +315,8 @@ def _block_width(n_nodes: int) -> int:
     Columns that the solver solves together may differ in the last bits from columns that it solves
     one by one, so neither threads nor memory may change the blocks.
     """
-    fitting = BLOCK_BYTES // (8 * max(1, n_nodes)) // BLOCK_COLUMNS * BLOCK_COLUMNS
-    return max(BLOCK_COLUMNS, fitting)
+    # The solver solves 8 columns together, so blocks are multiples of that.
+    return max(8, BLOCK_BYTES // (8 * max(1, n_nodes)) // 8 * 8)
 
 
 def make_room(n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -358,7 +344,8 @@ def _take_columns(features: Any, part: slice) -> Floats:
 def _scale_extremes(block: Floats) -> NDArray[np.int64] | None:
     """Divide columns of very large or very small numbers by powers of two, which are returned."""
     largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))
-    extreme = (largest > MODEST) | ((largest > 0) & (largest < 1 / MODEST))
+    # Squares of larger numbers, and of inverses, may leave the range of float64.
+    extreme = (largest > 1e100) | ((largest > 0) & (largest < 1e-100))
     if not extreme.any():
         return None
     powers = np.where(extreme, np.frexp(largest)[1], 0)

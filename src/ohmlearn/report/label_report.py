@@ -10,7 +10,7 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.suggest_labels import suggest_labels
-from ohmlearn.features.feature_summary import EXPERTS
+from ohmlearn.features.feature_summary import WORDS
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
@@ -340,7 +340,7 @@ def _add_features(report: Report, figures: dict[str, Any]) -> None:
     report.add_text(
         "The answers are a weighted mean; the weights are from labels that were left out."
     )
-    weights = [[what, f"{figures['weights'][name]:.2f}"] for name, what in EXPERTS.items()]
+    weights = [[what, f"{figures['weights'][name]:.2f}"] for name, what in WORDS.items()]
     report.add_table(["answers from", "weight"], weights, "")
     columns = [[name, what] for name, what in figures["columns"].items()]
     n_more = len(columns) - MOST_FEATURES
