@@ -125,7 +125,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(aside, target)
     except BaseException as error:
         aside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(aside)):
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(aside)):
             error.filename = str(path)  # which the user knows
         raise
 

@@ -44,7 +44,7 @@ def test_the_answers_are_those_of_the_rows_that_count(files, tmp_path):
     ("where", "message"),
     [
         ("amuont > 10", "all.csv: has no column 'amuont' for --where, only 'src', 'dst', 'amount'"),
-        ("amount >", "a part is missing at the end"),
+        ("amount >", "a column, a value or a parenthesis is missing at the end"),
         ("amount > 99", "all.csv: no row fulfils --where amount > 99"),
         ("src > 5", "all.csv, row 2: 'src' is not a number, which --where needs: 'n"),
     ],

@@ -134,9 +134,9 @@ def test_remote_files(files, expected, monkeypatch):
 
 
 def test_partitions(files):
-    """Edges on a cluster are sparsified in partitions: the same bytes for each format of them."""
+    """Of these formats only Parquet can be split; one partition has the same bytes in each."""
     found = set()
     for form in FORMS:
-        edges = LocalEdges(files / f"e.{form}", partition_edges=10_000)
+        edges = LocalEdges(files / f"e.{form}", partition_edges=N_EDGES)
         found.add(content(edges.sparsify(epsilon=0.9, random_state=0)))
     assert len(found) == 1

@@ -31,7 +31,6 @@ from ohmlearn.errors import (
     render,
     text_of,
 )
-from ohmlearn.features.feature_columns import NoNodeColumn
 from ohmlearn.gallery import path
 from ohmlearn.serve.decode_edges import BadBody
 from ohmlearn.serve.serve_errors import Refused
@@ -43,7 +42,6 @@ ERRORS = [
     LogError("is damaged"),
     PartitionError(f"give {Param('a_b')}", place=Place("partition 3")),
     WorkerError(f"set {Param('a_b')}"),
-    NoNodeColumn("f.csv", ["x", "y"]),
     Refused(429, f"{Param('k')} must be", row=3, retry_after=2.5, headers={"A": "b"}, value="z"),
     BadBody("is bad", 4),
     OhmWarning(f"{Param('a_b', 3)} is odd"),

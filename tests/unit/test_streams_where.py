@@ -176,7 +176,7 @@ def test_records_of_several_lines_and_columns_without_names(tmp_path):
     ("where", "message"),
     [
         ("", "where is empty; write for example amount > 10"),
-        ("n >", "a part is missing at the end"),
+        ("n >", "a column, a value or a parenthesis is missing at the end"),
         ("n > b", "a column can only be compared with a value, so write 'b' in single quotes"),
         ("n = 'b", 'a quote is not closed at "\'b"'),
         ("n = 1 b = 2", "cannot be understood at 'b = 2'"),

@@ -24,9 +24,9 @@ def option_style(command: click.Command | None) -> Style:
     --------
     >>> from ohmlearn.cli import main
     >>> from ohmlearn.errors import Param, Setting, render
-    >>> text = f"{Param('memory', '5MB')} needs {Param('n_nodes')}, or {Setting('again', True)}"
+    >>> text = f"{Param('memory', '5MB')} needs {Param('n_nodes')}, or {Setting('quiet', True)}"
     >>> render(text, option_style(main.commands["label"]))
-    '--memory 5MB needs --n-nodes, or --again'
+    '--memory 5MB needs --n-nodes, or --quiet'
     """
     commands = command.commands.values() if isinstance(command, click.Group) else [command]
     options = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.errors import Setting
+from ohmlearn.errors import Param, Setting
 from ohmlearn.reading.column_headings import (
     MEASURES,
     find_ends,
@@ -18,11 +18,11 @@ from ohmlearn.reading.column_headings import (
     kinds_of_headings,
     simplify,
 )
-from ohmlearn.reading.read_options import TIMES, Column, ReadOptions
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.weight_scale import ScaledColumn
 
-__all__ = ["ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights"]
+__all__ = ["ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights", "refuse_swapped"]
 
 FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
 
@@ -342,6 +342,9 @@ class _Choice:
 
     def refuse_guess(self) -> NoReturn:
         """Refuse to guess the ends."""
+        pair = next((pair for pair in EDGE_ENDS if set(self.lower).issuperset(pair)), None)
+        if pair is not None and self.rows.second_may_be_empty and self.names is not None:
+            refuse_swapped(self.source, *(self.names[self.lower.index(name)] for name in pair))
         times = [at for at in range(self.n_columns) if at in self.values.times]
         numbers = [at for at in range(self.n_columns) if at in self.values.fractions]
         if self.names is not None:
@@ -371,3 +374,13 @@ class _Choice:
         if bipartite:
             return kinds_of_headings(*headings), False
         return None, not is_one_kind(*headings)
+
+
+def refuse_swapped(source: str, u: str, v: str) -> NoReturn:
+    """Refuse a table of labels whose headings are those of edges."""
+    refuse_source(
+        source,
+        f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are the "
+        f"two files swapped? If not, name the columns with {Param('node_col')} and "
+        f"{Param('label_col')}",
+    )

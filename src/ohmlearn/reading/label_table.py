@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
-from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.column_choice import ColumnChoice, refuse_swapped
 from ohmlearn.reading.column_headings import names_kind
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.read_edges import find_sources
@@ -171,12 +171,7 @@ def _refuse_edges(path: str, columns: ColumnChoice, first: tuple[str, str]) -> N
     """Refuse a file whose headings, or its first row if it has none, are those of edges."""
     u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
     if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
-        refuse_source(
-            path,
-            f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
-            f"the two files swapped? If not, name the columns with {Param('node_col')} and "
-            f"{Param('label_col')}",
-        )
+        refuse_swapped(path, u, v)
 
 
 def _as_integer(text: str) -> int:

@@ -195,7 +195,7 @@ class _Parser:
         """Refuse the text because of what is at a position of the Python expression."""
         after = [token for at, token in self._tokens.items() if at >= position]
         if not after:
-            self._refuse("a part is missing at the end")
+            self._refuse("a column, a value or a parenthesis is missing at the end")
         self._refuse(f"{problem} at {self._text[after[0].at :][:20]!r}")
 
     def _refuse(self, problem: str) -> NoReturn:
