@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.errors import InPython, OhmWarning
 from ohmlearn.estimators.label_input import choose_labels
 from ohmlearn.features.stacking import FEATURES, Experts, Stack
 
@@ -116,7 +117,9 @@ def judge_graph(experts: Experts, stack: Stack) -> GraphUse:
     if stack.weights[0] == 1.0:
         warn(
             "the graph does not help: left-out labels are predicted best from the features "
-            "alone, so the answers are those of the estimator; see graph_use_"
+            "alone, so the answers are those of the estimator"
+            f"{InPython('; see graph_use_')}",
+            OhmWarning,
         )
     return GraphUse(gain > 2.0 * error, loss, loss + gain, error, homophily)
 
