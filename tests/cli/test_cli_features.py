@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pages import Page
 
-from ohmlearn import GraphFeatureClassifier, read_edges, read_features
+from ohmlearn import GraphFeatureClassifier, HFSClassifier, read_edges, read_features
 from ohmlearn.cli import main
 from ohmlearn.reading.label_table import read_labels
 
@@ -268,7 +268,6 @@ def test_few_labels(folder: Path):
 
 
 REFUSED = {
-    ("--state", "s.ohm"): "--state cannot be used with --features",
     ("--cluster", "local:2"): "--cluster cannot be used with --features",
     ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
     ("--passes", "3"): "--features reads the edges once; leave out --passes",
@@ -355,3 +354,111 @@ def test_column_with_the_name_of_the_labels(folder: Path, labels: str):
     result = label(*command, "--feature-cols", "age,Fraud")
     assert result.exit_code == 0, result.output
     assert "unlabelled ones, which have the same, in the column 'Fraud_missing'" in result.stderr
+
+
+@pytest.fixture
+def parts(folder: Path) -> list[str]:
+    """The edges in two files; some nodes are in the second one only."""
+    heading, *rows = Path("edges.csv").read_text().splitlines()
+    late = {f"p{i}" for i in range(0, N, 10)}
+    known = [line.split(",")[0] for line in Path("labels.csv").read_text().splitlines()]
+    late -= set(known)
+    is_late = [bool(late & set(row.split(","))) for row in rows]
+    for name, wanted in (("one.csv", False), ("two.csv", True)):
+        chosen = [row for row, is_so in zip(rows, is_late, strict=True) if is_so == wanted]
+        Path(name).write_text("\n".join([heading, *chosen]) + "\n")
+    return ["one.csv", "two.csv"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--seed", "3"),
+        ("--max-edges", "300"),
+        ("--half-life", "9d"),
+        ("--since", "2024-01-09"),
+        ("--gamma", "4", "--class-prior", "red=0.4,blue=0.6", "--calibration", "none"),
+        ("--model", "hist-gradient-boosting", "--seed", "4"),
+    ],
+    ids=" ".join,
+)
+def test_parts_in_a_state_are_the_whole(folder: Path, parts: list[str], more: tuple[str, ...]):
+    about = ("--features", "nodes.csv", *more, "-o", "out.csv", "--json")
+
+    def run(*args: str) -> tuple[bytes, dict[str, Any]]:
+        result = label(*args, *about)
+        assert result.exit_code == 0, result.output
+        return Path("out.csv").read_bytes(), json.loads(result.stderr.splitlines()[-1])
+
+    labels = ("--labels", "labels.csv")
+    whole, summary = run(*parts, *labels, "--state", "whole.ohm")
+    assert summary["state"]["n_edges_before"] == 0
+    run(parts[0], *labels, "--state", "s.ohm")
+    answers, _ = run(parts[1], "--state", "s.ohm")
+    assert answers == whole
+    before = Path("s.ohm").read_bytes()
+    for again in ((*parts, *labels), (parts[1],), ()):  # known edges, and none
+        answers, last = run(*again, "--state", "s.ohm")
+        assert answers == whole
+        assert last["n_edges_seen"] == summary["n_edges_seen"]
+        assert last["features"] == summary["features"]
+        assert Path("s.ohm").read_bytes() == before
+
+
+def test_a_state_is_the_same_with_and_without_features(folder: Path, parts: list[str]):
+    labels, more = ("--labels", "labels.csv"), ("--features", "nodes.csv", "--gamma", "4")
+    assert label(parts[0], *labels, "--state", "plain.ohm").exit_code == 0
+    result = label(parts[0], *labels, "--state", "s.ohm", *more, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "State     s.ohm" in result.stderr
+    assert "Graph     helps" in result.stderr
+    assert "q1" in read()
+    assert Path("s.ohm").read_bytes() == Path("plain.ohm").read_bytes()
+    for state, out in (("plain.ohm", "plain.csv"), ("s.ohm", "out.csv")):
+        assert label(parts[1], "--state", state, "-o", out).exit_code == 0
+    assert Path("out.csv").read_bytes() == Path("plain.csv").read_bytes()
+    assert "q1" not in read()
+    model = HFSClassifier.load("s.ohm")
+    assert model.gamma == "auto"
+    assert model.nodes_ is not None
+    assert model.nodes_.ids().tolist() == list(read())
+
+
+def test_answers_of_a_state_equal_those_without_one(folder: Path):
+    """No edge is dropped, so the degrees in the state are exact."""
+    assert label(*ALL, "-o", "plain.csv", "--seed", 3).exit_code == 0
+    result = label(*ALL, "-o", "out.csv", "--seed", 3, "--state", "s.ohm", "--report", "p.html")
+    assert result.exit_code == 0, result.output
+    rows, plain = read(), read("plain.csv")
+    assert list(rows) == list(plain)
+    for name, row in rows.items():
+        assert row["label"] == plain[name]["label"]
+        if row["probability_red"]:
+            assert float(row["probability_red"]) == pytest.approx(
+                float(plain[name]["probability_red"]), abs=1e-5
+            )
+    assert "only the new edges can be read" in Path("p.html").read_text()
+
+
+def test_a_state_remembers_the_columns_of_its_labels(folder: Path, parts: list[str]):
+    """A column made from the labels is no feature, also if a run does not name their file."""
+    text = Path("labels.csv").read_text().partition("\n")[2]
+    Path("labels.csv").write_text(f"person,colour\n{text}")
+    known = dict(line.split(",") for line in text.splitlines())
+    rows = [f"p{i},{i % 2 + i % 3},{known.get(f'p{i}', '')}\n" for i in range(N)]
+    Path("nodes.csv").write_text("person,size,colour\n" + "".join(rows))
+    labels, more = ("--labels", "labels.csv"), ("--features", "nodes.csv", "-o")
+    assert label(*parts, *labels, "--state", "whole.ohm", *more, "whole.csv").exit_code == 0
+    assert label(parts[0], *labels, "--state", "s.ohm", *more, "out.csv").exit_code == 0
+    result = label(parts[1], "--state", "s.ohm", *more, "out.csv")
+    assert "  colour: left out: the labels have this name\n" in result.stderr
+    assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
+
+
+def test_a_state_needs_features_of_its_nodes(folder: Path, parts: list[str]):
+    Path("other.csv").write_text("id,x\nr1,1\nr2,2\n")
+    result = label(*parts, *ALL[1:3], "--features", "other.csv", "--state", "s.ohm")
+    assert result.exit_code == 2
+    assert "none of the 2 ids, such as 'r1', is among the 124 of the graph" in result.stderr
+    result = label("--features", "nodes.csv", "--state", "none.ohm")
+    assert "there is no none.ohm yet; give the first EDGES" in result.stderr

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyarrow")
 import pyarrow as pa
 
+from ohmlearn.errors import query_style
 from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES
 from ohmlearn.serve import decode_edges as decode_module
@@ -116,7 +117,7 @@ class TestEachForm:
         assert error.row == row
         assert str(error).startswith(f"row {row}: ")
         assert why in str(error)
-        assert str(error).endswith("; correct it, or send on_bad=skip")
+        assert error.render(query_style).endswith("; correct it, or send on_bad=skip")
         raw = decode_edges(body, form, skip_bad=True)
         assert (ids(raw.u), raw.w.size, raw.t.size, raw.n_bad) == ([1, 2, 4], 3, 3, 1)
         assert raw.first_bad.startswith(f"row {row}: ")

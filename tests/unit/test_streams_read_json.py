@@ -153,7 +153,9 @@ IDS = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["u", "v", "w", "x"]), IDS), max_size=60), st.randoms())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_pyarrow_and_json_agree(tmp_path, monkeypatch, cells, random):
     """Rows are plain, or have a few odd values, repeated names, or fewer names."""
     kind = random.choice(["%d", '"n%d"'])

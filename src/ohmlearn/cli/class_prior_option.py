@@ -25,7 +25,7 @@ def read_shares(given: tuple[str, ...], labels: dict[str, Any]) -> Any:
         return given[0] if given else None
     classes = {}
     for label in labels.values():
-        for one in label if isinstance(label, list) else [label]:
+        for one in label if isinstance(label, list | dict) else [label]:
             classes[str(one)] = one  # labels may be integers
     shares: dict[Any, float] = {}
     for text in given:

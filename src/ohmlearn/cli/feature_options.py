@@ -13,14 +13,18 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
+    from ohmlearn.edges import Edges
     from ohmlearn.features import GraphFeatureClassifier, NodeFeatures
     from ohmlearn.reading import EdgeStream
     from ohmlearn.reading.label_table import FileLabels
+    from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = [
+    "check_feature_ids",
     "check_feature_options",
     "describe_features",
     "feature_options",
+    "fit_features",
     "label_with_features",
     "read_feature_file",
 ]
@@ -34,7 +38,6 @@ LEAST_LEAF = 5  # labels in a leaf of a tree
 MOST_GAMMA = 1e9
 # Options that do not go together with --features, and why.
 REFUSED = {
-    "state": "the model in a state is one of edges and labels",
     "cluster": "features are joined in one process",
     "memory": "the memory for features is not known; give --max-edges",
 }
@@ -171,20 +174,15 @@ def label_with_features(
     options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
 ) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
     """Return the fitted model, the stream of edges, and the edges that count in it."""
-    from threadpoolctl import threadpool_limits
-
-    from ohmlearn.checks.parameters import check_n_jobs
     from ohmlearn.checks.times import check_moment
     from ohmlearn.edges.wrapped import TimeFiltered
-    from ohmlearn.features import GraphFeatureClassifier
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
     features = read_feature_file(options, labels)
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-    some = features.chosen_ids[:MOST_CHECKED].tolist()
-    check_ids(stream, features.source, some, heading=features.id_heading)
+    check_feature_ids(stream, features)
     since = forgetting.moment.get("since")
     sparsifier = StreamingSparsifier(
         epsilon=options["epsilon"],
@@ -196,6 +194,28 @@ def label_with_features(
     edges = watch_edges(stream, options, sparsifier, needs_edges=True)
     if since is not None:
         edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
+    return fit_features(options, features, edges, labels, sparsifier), stream, edges
+
+
+def check_feature_ids(stream: "Edges", features: "NodeFeatures") -> None:
+    """Refuse features whose ids cannot be those of the edges, before these are read."""
+    some = features.chosen_ids[:MOST_CHECKED].tolist()
+    check_ids(stream, features.source, some, heading=features.id_heading)
+
+
+def fit_features(
+    options: dict[str, Any],
+    features: "NodeFeatures",
+    edges: object,
+    labels: "FileLabels",
+    sparsifier: "StreamingSparsifier | None" = None,
+) -> "GraphFeatureClassifier":
+    """Return the model that the options describe, fitted to edges or to a KnownGraph."""
+    from threadpoolctl import threadpool_limits
+
+    from ohmlearn.checks.parameters import check_n_jobs
+    from ohmlearn.features import GraphFeatureClassifier
+
     if options["model"] == "hist-gradient-boosting":
         features = _as_dense(features)
     model = GraphFeatureClassifier(
@@ -209,10 +229,9 @@ def label_with_features(
     # Trees of few labels take longer with several threads.
     threads = 1 if len(labels) < MANY_LABELS else check_n_jobs(options["threads"])
     with threadpool_limits(threads, "openmp"):
-        model.fit_edges(
+        return model.fit_edges(
             edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
         )
-    return model, stream, edges
 
 
 def _as_dense(features: "NodeFeatures") -> "NodeFeatures":

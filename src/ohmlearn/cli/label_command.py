@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,9 +24,12 @@ from ohmlearn.cli.edge_options import (
 )
 from ohmlearn.cli.feature_options import (
     OF_EDGES_ALONE,
+    check_feature_ids,
     check_feature_options,
     feature_options,
+    fit_features,
     label_with_features,
+    read_feature_file,
 )
 from ohmlearn.cli.forgetting_options import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.label_summary import make_summary, print_summary
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.source_ledger import Recorded
     from ohmlearn.estimators.state_file import StateFile
+    from ohmlearn.features import NodeFeatures
+    from ohmlearn.features.feature_summary import FeatureAnswer
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.report.label_columns import AnswerTable
@@ -172,8 +178,8 @@ def label(**options: Any) -> None:
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
         _check_classes(labels.classes(), options, labels)
-    job = _label_with_state if options["state"] else _label
-    job = _label_with_features if options["features_file"] else job
+    job = _label_with_features if options["features_file"] else _label
+    job = _label_with_state if options["state"] else job
     outcome = job(options, labels, Forgetting(options))
     check_window(outcome.answer.problem.full_graph, outcome.sparsifier, outcome.stream)
     with phase("calibrating probabilities"):
@@ -278,6 +284,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.state_file import StateFile
+    from ohmlearn.reading.label_table import FileLabels
 
     state = StateFile(options["state"])
     if not state.exists and not options["edges"]:
@@ -300,6 +307,11 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     assert sparsifier is not None
     assert asked is not None
     check_options(state.path, sparsifier, asked)
+    features = answer = None
+    if options["features_file"]:
+        own = FileLabels(state.path)
+        own.id_heading, own.label_heading = before.kept.headings
+        features = read_feature_file(options, own if labels is None else labels)
     if options["edges"]:
         files = open_edges(options, nodes, needs_times=sparsifier.options.has_times)
     stream = NoEdges(nodes) if files is None else files
@@ -307,6 +319,8 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    if features is not None:
+        check_feature_ids(stream, features)
     job, new = StateJob(state, options, labels, forgetting), None
     n_before = before.kept.n_edges_seen
     try:
@@ -315,6 +329,8 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         else:
             before, new = state.read_new(before, load, files, job.read)
         found = job.solve(before)
+        if features is not None:
+            answer = _answer_with_features(options, found, features, stream)
     except KeyboardInterrupt:
         seen = f"; {state.path} has the files up to its last save" if state.exists else ""
         tell(f"Interrupted{seen}; the same command continues")
@@ -324,7 +340,33 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     why = "Not measured, because only the new edges can be read, not those of earlier runs."
     is_new = found.answer is not before.answer or (new is not None and new.has_new)
     finish = partial(_save_state, state, found) if is_new else lambda: None
+    if answer is not None:
+        kept = found.kept.sparsifier
+        return LabelOutcome(answer, None, kept, stream, why, {"state": about}, finish)
     return _outcome(found, stream, why, {"state": about}, finish)
+
+
+def _answer_with_features(
+    options: dict[str, Any], found: "Labelling", features: "NodeFeatures", stream: "Edges"
+) -> "FeatureAnswer":
+    """Return the answer of features and of the edges and labels in a state, which stay as they are.
+
+    Ids that only the features have become nodes of the answer, but not of the state: so the numbers
+    of later nodes, and with them later answers, do not depend on the features.
+    """
+    from ohmlearn.cli.state_option import join_labels
+    from ohmlearn.features.feature_summary import FeatureAnswer
+    from ohmlearn.features.known_graph import KnownGraph
+    from ohmlearn.graph.graph import with_nodes
+
+    labels, _ = join_labels(found, None)
+    nodes = copy(found.kept.nodes)
+    assert nodes is not None
+    graph = with_nodes(found.kept.graph, len(nodes))
+    edges = KnownGraph(graph, graph.degrees, nodes, found.kept.sparsifier)
+    model = fit_features({**options, "seed": found.kept.seed}, features, edges, labels)
+    stream.nodes = nodes
+    return FeatureAnswer(model)
 
 
 class StateJob:
@@ -352,6 +394,8 @@ class StateJob:
 
         kept, options, labels = found.kept, self._options, self._labels
         new = stream if isinstance(stream, Recorded) else None
+        if labels is not None:
+            kept.headings = labels.id_heading, labels.label_heading
         self._parameters = p = change_options(self._state.path, found, options, labels)
         self.counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
         if found.problem is not None:

@@ -180,7 +180,12 @@ def warn_apart(found: "Labelling") -> None:
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the classifier that `model_options` describe."""
+    """Return the parameters of the classifier that `model_options` describe.
+
+    With --features, these options are about the model of features, which a state does not keep.
+    """
+    if options.get("features_file") is not None:
+        return {}
     return {
         "method": options["method"],
         "class_prior": read_shares(options["class_prior"], labels),

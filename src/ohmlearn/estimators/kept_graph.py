@@ -59,6 +59,8 @@ class KeptGraph:
         Where the edges of a state file come from.
     events : RecentIds or None
         The last events of a state file, if they have ids.
+    headings : tuple
+        Those of nodes and labels in the file with the labels of a state file; None if unknown.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class KeptGraph:
         self.staleness, self.removed_weight = 0.0, 0.0
         self.sources: list[dict[str, Any]] = []
         self.events: _core.RecentIds | None = None
+        self.headings: tuple[str | None, str | None] = (None, None)
 
     @classmethod
     def start(

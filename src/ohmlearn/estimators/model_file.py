@@ -195,6 +195,8 @@ def _get_state(
         "values": values,
         "nothing": [],
     }
+    if any(kept.headings):
+        about["headings"] = kept.headings
     return state | {"model": np.array(json.dumps(about, default=np.generic.item))}
 
 
@@ -335,6 +337,9 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
     kept.staleness = values.get("staleness_", 0.0)
     kept.removed_weight = values.get("_removed_weight", 0.0)
     kept.sources = values.get("sources_", [])
+    node, label = about.get("headings", (None, None))
+    _require(all(isinstance(one, str | None) for one in (node, label)), "its headings are wrong")
+    kept.headings = node, label
     if "event_ids" in arrays:
         ids = _take(arrays, "event_ids", np.uint64, 1)
         _require(len(ids) <= MOST and ids.all(), "its ids of events are wrong")

@@ -382,6 +382,18 @@ class BaseGraphFeatures(SharesGraph):
         >>> model = GraphFeatureClassifier(random_state=0).fit_edges(([0, 2], [1, 3]), X, y)
         >>> model.update(([3], [4]), X + [[-1.1]]).transduction_.tolist()
         ['a', 'a', 'b', 'b', 'b']
+
+        A stream in two parts, with ids. The features are given once:
+
+        >>> from ohmlearn import NodeFeatures, read_edges
+        >>> features = NodeFeatures(X, ids=["ann", "bob", "cy", "dan"])
+        >>> first = read_edges([("ann", "cy"), ("bob", "dan")])
+        >>> model = GraphFeatureClassifier(random_state=0)
+        >>> model = model.fit_edges(first, features, {"ann": "a", "dan": "b"})
+        >>> second = read_edges([("ann", "bob", 9.0), ("cy", "dan", 9.0)], nodes=model.nodes_)
+        >>> model = model.update(second)
+        >>> dict(zip(model.nodes_.ids().tolist(), model.transduction_.tolist(), strict=True))
+        {'ann': 'a', 'cy': 'b', 'bob': 'a', 'dan': 'b'}
         """
         check_is_fitted(self, "_labels")
         with self._unchanged_by_errors():

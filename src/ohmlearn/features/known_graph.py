@@ -71,7 +71,7 @@ def read_graph(
 
     A Graph, a matrix and a graph of networkx are used whole. Other edges are read once, into a
     sparsifier, or into a Graph if `epsilon` is None; their degrees are exact. A sparsifier is used
-    with its own degrees.
+    with its own degrees, and a KnownGraph as it is.
 
     Parameters
     ----------
@@ -85,6 +85,8 @@ def read_graph(
     sparsifier : StreamingSparsifier, optional
         An empty one that takes in the edges, instead of a new one.
     """
+    if isinstance(edges, KnownGraph):
+        return edges
     if isinstance(edges, str | PathLike):
         edges = _load(edges)
     found = as_edges(check_graph(edges, Graph) if is_matrix(edges) else edges)

@@ -413,11 +413,8 @@ def parse_blocks(
         rest = rest[text.n_consumed :]
         fault = text.first_fault
         if fault is not None and not layout.skips_faults:
-            refuse_source(
-                name,
-                f"{describe_fault(fault, columns, times, rows)}; {rows.remedy}",
-                fault.line,
-            )
+            problem = describe_fault(fault, columns, times, rows)
+            refuse_source(name, problem, fault.line, rows.remedy)
         if times is not None:
             times.limit(name, t, layout.dates)
         n_bad, n_known = text.n_faults - n_known, text.n_faults

@@ -235,7 +235,7 @@ class JsonLinesSource(Source):
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
             else:
-                refuse_source(self.name, f"{fault}; {self.options.rows.remedy}", at)
+                refuse_source(self.name, fault, at, self.options.rows.remedy)
         a, b = (_as_column(ids, kind) for ids in ends)
         return RawBatch(
             a,

@@ -240,7 +240,7 @@ def refuse_or_count(
     why = bad.why(at)
     if not options.skip_bad:
         place = f"row {row}{which_rows}" if which_rows else row
-        refuse_source(source, f"{why}; {options.rows.remedy}", place)
+        refuse_source(source, why, place, options.rows.remedy)
     return int(np.count_nonzero(bad.mask)), render(f"{source}, row {row}{which_rows}: {why}")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ohmlearn import _core
 from ohmlearn.checks.times import tomorrow
-from ohmlearn.errors import InputError, Place, SourceError, query_style, render
+from ohmlearn.errors import InputError, Place, Setting, SourceError, query_style, render
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_strings, encode_strings
 from ohmlearn.reading.arrow_reader import check_id_type, take_record_batch
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -30,11 +30,10 @@ from ohmlearn.reading.source_errors import BadRows, shorten
 from ohmlearn.reading.table_reader import RawBatch, drop_bad
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["REMEDY", "BadBody", "Form", "choose_names", "decode_edges", "join_batches"]
+__all__ = ["BadBody", "Form", "choose_names", "decode_edges", "join_batches"]
 
 Form = Literal["ndjson", "csv", "arrow"]
 NAME = "the body"
-REMEDY = "correct it, or send on_bad=skip"
 LONGEST_LINE = 1 << 20  # as objects of Python, its values may take fifty times as much
 MOST_MESSAGES = 1000  # of Arrow; each record batch is checked with all of its dictionaries
 # Views and codes of a dictionary may refer to the same text many times. This is how many bytes a
@@ -62,7 +61,7 @@ class BodyOptions(ReadOptions):
     """How a body is read."""
 
     rows: ClassVar[Rows] = ReadOptions.rows._replace(
-        remedy=REMEDY,
+        remedy=f"correct it, or send {Setting('on_bad', 'skip')}",
         names_remedy="the ids of a service are all integers or all strings",
         times=TIMES,
     )

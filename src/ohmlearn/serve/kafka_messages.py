@@ -19,8 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ohmlearn.errors import OhmError, render
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.decode_edges import REMEDY, choose_names, decode_edges, join_batches
+from ohmlearn.serve.decode_edges import choose_names, decode_edges, join_batches
 
 __all__ = ["EMPTY", "DeadLetters", "Decoded", "KafkaFormat", "Message", "decode_messages"]
 
@@ -118,12 +119,19 @@ def _collect(
         batches.append(_decode(messages, form, id_kind))
     except Exception as error:  # even a fault of ours must not stop the messages that follow
         if len(messages) == 1:
-            reason = str(error).removesuffix(f"; {REMEDY}")  # which is for HTTP
-            bad.append((messages[0], reason or type(error).__name__))
+            bad.append((messages[0], _reason(error)))
             return
         middle = len(messages) // 2
         _collect(messages[:middle], form, id_kind, batches, bad)
         _collect(messages[middle:], form, id_kind, batches, bad)
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with a message, without the remedy, which is for HTTP."""
+    if isinstance(error, OhmError):
+        place = "" if error.place is None else f"{error.place}: "
+        return place + render(error.message)
+    return str(error) or type(error).__name__
 
 
 def _decode(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> RawBatch:
