@@ -1,6 +1,7 @@
 """A disk that is full or fails: nothing is acknowledged that is not stored, and reads go on."""
 
 import errno
+import logging
 import os
 import shutil
 import sqlite3
@@ -299,6 +300,9 @@ def test_a_checkpoint_that_fails_keeps_the_sparsifier(tmp_path, monkeypatch):
 
 
 def test_a_stop_on_a_full_disk_says_what_is_lost(tmp_path, monkeypatch, caplog):
+    logger = logging.getLogger("ohmlearn.serve.service")
+    # Another server of this process may still keep logs from the root.
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
     with serving(tmp_path / "s") as service:
         for batch in cut(EDGES, 500):
             service.submit(batch).result(30)
