@@ -168,9 +168,9 @@ def test_exponent_finds_how_sure_answers_should_be():
     codes = (rng.random(2000) < p[:, 1]).astype(int)
     labels = NodeLabels(np.arange(2000), np.eye(2)[codes], np.ones(2000))
     task = Classes(2)
-    assert task.find_exponent(p, labels) == pytest.approx(1.0, abs=0.15)
+    assert task.find_exponent(p, labels)[1] == pytest.approx(1.0, abs=0.15)
     too_unsure = p ** (1 / 3) / (p ** (1 / 3)).sum(axis=1, keepdims=True)
-    assert task.find_exponent(too_unsure, labels) == pytest.approx(3.0, abs=0.6)
+    assert task.find_exponent(too_unsure, labels)[1] == pytest.approx(3.0, abs=0.6)
     np.testing.assert_allclose(task.sharpen(too_unsure, 3.0), 0.99 * p + 0.005, atol=1e-6)
 
 
@@ -194,7 +194,7 @@ def test_seed_and_threads():
 
 def test_graph_alone_is_hfs():
     y = some_labels(share=0.1)
-    found = make_experts(BLOCKS, noise(), as_labels(y)).everywhere(None, np.array([0, 0, 1]) > 0)
+    found = make_experts(BLOCKS, noise(), as_labels(y)).everywhere(None, 2, np.array([0, 0, 1]) > 0)
     hfs = HFSClassifier(epsilon=None, calibration=None, random_state=0).fit_edges(BLOCKS, y)
     np.testing.assert_array_equal(found.answers[2].argmax(axis=1), hfs.transduction_)
     assert found.applies[2].all()
@@ -228,8 +228,16 @@ def test_fewer_labels_than_columns_give_the_same_model():
     predict = experts.fit(0, np.ones(len(labels.nodes), dtype=bool))
     rows = (X - X.mean(axis=0)) / X.std(axis=0)
     rows *= np.sqrt(50) / np.linalg.norm(rows, axis=1, keepdims=True)
-    whole = LogisticRegression(C=0.5, tol=1e-6).fit(rows[y >= 0], y[y >= 0])
+    whole = LogisticRegression(C=2.0, tol=1e-6).fit(rows[y >= 0], y[y >= 0])
     np.testing.assert_allclose(predict(experts.own_rows(X)), whole.predict_proba(rows), atol=0.01)
+
+
+@pytest.mark.parametrize(("is_sharp", "chosen"), [(True, 0), (False, 1)])
+def test_penalty_is_weak_for_a_sharp_boundary_and_strong_for_noise(is_sharp, chosen):
+    """The penalty is the one with the lesser loss for labels that are left out."""
+    X = noise(n_columns=4)
+    y = np.where(some_labels(share=0.5) < 0, -1, X[:, 0] > 0) if is_sharp else some_labels()
+    assert fit_stack(make_experts(BLOCKS, X, as_labels(y)), 5).chosen[0] == chosen
 
 
 def test_folds():
@@ -294,13 +302,13 @@ def test_verdict_depends_on_the_losses(loss_with, verdict):
 
 
 def test_unreached_nodes():
-    y, X = some_labels(), noise() + 2.0 * TRUTH[:, np.newaxis]
+    y, X = some_labels(), noise() + 1.5 * TRUTH[:, np.newaxis]
     graph = gallery.disjoint_union(BLOCKS, BLOCKS)
     n = graph.n_nodes
     graph = Graph.from_edges(*graph.edges(), n_nodes=n + 20)
     alone = np.arange(n, n + 20)
     truth = np.concatenate([TRUTH, TRUTH, np.repeat([0, 1], 10)])
-    X = np.vstack([X, X, noise(7, 20) + 2.0 * truth[alone, np.newaxis]])
+    X = np.vstack([X, X, noise(7, 20) + 1.5 * truth[alone, np.newaxis]])
     labels = np.concatenate([y, np.full(N + 20, -1)])
     model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)

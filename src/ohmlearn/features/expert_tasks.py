@@ -32,7 +32,7 @@ Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
 PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
-INVERSE_PENALTY = 25.0  # C of logistic regression for rows of length 1
+INVERSE_PENALTIES = (100.0, 3.0)  # C of logistic regression for rows of length 1
 
 
 class Classes:
@@ -64,9 +64,12 @@ class Classes:
         is_usual = names.dtype.kind in "biuU" or all(isinstance(name, str) for name in names)
         self._names = names if is_usual else np.arange(len(names))
 
-    def usual_estimator(self, size: float) -> Any:
-        """Return the estimator for rows whose root mean square length is `size`."""
-        return LogisticRegression(C=INVERSE_PENALTY / size**2, tol=1e-3, max_iter=1000)
+    def usual_estimators(self, size: float) -> list[Any]:
+        """Return estimators to choose from, for rows whose root mean square length is `size`."""
+        return [
+            LogisticRegression(C=inverse / size**2, tol=1e-3, max_iter=1000)
+            for inverse in INVERSE_PENALTIES
+        ]
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
@@ -124,13 +127,14 @@ class Classes:
         # The exponent takes the place of a calibration.
         return DEFAULT._replace(smoothing=0.0).apply(evidence.exponents), result.reached
 
-    def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
-        """Return what makes answers for left-out labels neither too sure nor too unsure."""
+    def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
+        """Return the least loss of answers for left-out labels, and the exponent that gives it."""
         losses = [
             labels.weights @ self.losses(self.sharpen(answers, a), labels) + 0.5 * np.log(a) ** 2
             for a in EXPONENTS
         ]
-        return float(EXPONENTS[int(np.argmin(losses))])
+        best = int(np.argmin(losses))
+        return float(losses[best]), float(EXPONENTS[best])
 
     def sharpen(self, answers: Floats, exponent: float) -> Floats:
         """Return answers as sure as `find_exponent` found right."""
@@ -196,9 +200,9 @@ class Numbers:
     has_classes = False
     _has_warned = False
 
-    def usual_estimator(self, size: float) -> Any:
+    def usual_estimators(self, size: float) -> list[Any]:
         """Return ridge regression."""
-        return Ridge()
+        return [Ridge()]
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         """Fit a clone of the estimator, as `Classes.fit`."""
@@ -233,9 +237,9 @@ class Numbers:
         )
         return result.f + mean, result.reached
 
-    def find_exponent(self, answers: Floats, labels: NodeLabels) -> float:
-        """Return 1: numbers are not more or less sure."""
-        return 1.0
+    def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
+        """Return the loss and 1: numbers are not more or less sure."""
+        return float(labels.weights @ self.losses(answers, labels)), 1.0
 
     def sharpen(self, answers: Floats, exponent: float) -> Floats:
         """Return the answers."""

@@ -52,9 +52,10 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     Parameters
     ----------
     estimator : classifier of scikit-learn, optional
-        By default logistic regression, with C = 25 for rows of length 1. An estimator gets columns
-        of about the same scale: dense ones are centred and divided by their standard deviations.
-        From 30 columns on, smoothed rows get the same length; for the default, all rows do.
+        By default logistic regression, with C = 100 or 3 for rows of length 1, whichever predicts
+        left-out labels better. An estimator gets columns of about the same scale: dense ones are
+        centred and divided by their standard deviations. From 30 columns on, smoothed rows get the
+        same length; for the default, all rows do.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
         The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
         of X are joined; columns are scaled for this if their scales differ by more than ten

@@ -602,8 +602,9 @@ class BaseGraphFeatures(SharesGraph):
         """Return the pooled answers of all nodes; labelled nodes keep their labels."""
         experts, stack, given = self._experts, self._stack, self._labels
         graph, task = self._known.graph, experts.task
-        self._own = experts.fit(0, np.ones(len(experts.labels.nodes), dtype=bool))
-        found = experts.everywhere(self._own, stack.weights > 0)
+        own, both, _ = stack.chosen
+        self._own = experts.fit(own, np.ones(len(experts.labels.nodes), dtype=bool))
+        found = experts.everywhere(self._own, both, stack.weights > 0)
         pooled = stack.pool(task, found)
         applies: NDArray[np.bool_] = np.any(found.applies, axis=0)
         pooled[~applies] = task.without_evidence(experts.labels)

@@ -6,6 +6,7 @@
 2. The labels are divided into folds. Each expert answers for the labels of a fold from the others.
 3. Each expert gets an exponent a that makes these answers o as sure as they should be: it minimises
    -sum log sharpen(o, a) + log(a)^2 / 2, where sharpen(p, a) = .99 p^a / sum p^a + .01 / n_classes.
+   The penalty of logistic regression is the one of two, for each expert, with the lesser minimum.
 4. The weights w of the experts maximise the likelihood of the labels in the pool sum_e w_e o_e. One
    further label's worth is divided between "both" and "graph". EM finds the maximum, because the
    problem is convex. For numbers the weights minimise the squared error (Breiman 1996), and there
@@ -13,8 +14,8 @@
 5. The answer is the pool of the experts fitted to all labels. An expert that does not apply to a
    node, because the node has no features or no edges, has no weight there.
 6. For estimates, steps 2 to 4 are repeated without the labels of each fold in turn, so no label has
-   a part in the exponents and weights of its own answer. The folds are the same ones: experts are
-   fitted without one fold (5 times) and without two (10 times).
+   a part in the exponents, penalties and weights of its own answer. The folds are the same ones:
+   experts are fitted without one fold (5 times) and without two (10 times).
 
 If fewer than two classes have two labels, nothing can be learned about the experts. Then the answer
 is the mean of "both" and "graph".
@@ -46,14 +47,14 @@ WIDE = 30  # columns; rows of so many get the same length
 
 
 class ExpertAnswers(NamedTuple):
-    """ExpertAnswers of the three experts, and to which rows each of them applies."""
+    """Answers of experts, and to which rows each of them applies."""
 
-    answers: Floats  # (3, n_rows, n_columns)
-    applies: Mask  # (3, n_rows)
+    answers: Floats  # (n_experts, n_rows, n_columns)
+    applies: Mask  # (n_experts, n_rows)
 
-    def at(self, rows: Any) -> "ExpertAnswers":
-        """Return those of some rows."""
-        return ExpertAnswers(self.answers[:, rows], self.applies[:, rows])
+    def at(self, experts: Any, rows: Any) -> "ExpertAnswers":
+        """Return those of some experts for some rows."""
+        return ExpertAnswers(self.answers[experts][:, rows], self.applies[experts][:, rows])
 
 
 @dataclass
@@ -64,6 +65,8 @@ class Stack:
     ----------
     exponents, weights : ndarray of shape (3,)
         Of "features", "both" and "graph".
+    chosen : ndarray of int, shape (3,)
+        Which of the answers of `Experts.at_labels` are those of the three experts.
     usable : ndarray of bool, shape (n_labels,)
         Which labels can be left out: those that are not the only ones of their class.
     left_out : ndarray of shape (n_labels, n_columns)
@@ -74,6 +77,7 @@ class Stack:
 
     exponents: Floats
     weights: Floats
+    chosen: NDArray[np.int64]
     usable: Mask
     left_out: Floats
     alone: Floats
@@ -136,7 +140,10 @@ class Experts:
         # Rows get the same length for the usual estimator; another one gets plain columns.
         self._same_length = task.has_classes and features.shape[1] >= WIDE
         self._is_usual = estimator is None
-        self.estimator = task.usual_estimator(features.size) if estimator is None else estimator
+        usual = task.usual_estimators(features.size) if estimator is None else [estimator]
+        # Candidates for each expert: a table of features, and the estimator that is fitted to it.
+        self._tables = [(table, candidate) for table in (0, 1) for candidate in usual]
+        self.candidates = [*np.arange(2 * len(usual)).reshape(2, -1), np.array([2 * len(usual)])]
         self.has_edges: Mask = np.diff(graph.indptr) > 0
         _, component = graph.components()
         near_features = np.isin(component, component[~missing]) & self.has_edges
@@ -209,31 +216,34 @@ class Experts:
 
     # ExpertAnswers.
 
-    def fit(self, expert: int, known: Mask) -> Predictor | None:
+    def fit(self, candidate: int, known: Mask) -> Predictor | None:
         """Return the estimator fitted to labels that are known; None if it can learn from none."""
-        usable = known & self._known_rows[expert][self.labels.nodes]
+        table, estimator = self._tables[candidate]
+        usable = known & self._known_rows[table][self.labels.nodes]
         if not usable.any():
             return None
         labels = choose_labels(self.labels, usable)
-        return self.task.fit(self.estimator, self._rows[expert][usable], labels)
+        return self.task.fit(estimator, self._rows[table][usable], labels)
 
     def at_labels(self, known: Mask) -> ExpertAnswers:
-        """Return the answers for all labels, from those that are known."""
+        """Return the answers of all candidates for all labels, from those that are known."""
         key = known.tobytes()
         if key not in self._fits:
-            nodes, values = self.labels.nodes, self.labels.values
-            found = ExpertAnswers(
-                np.zeros((3, *values.shape)), np.zeros((3, len(nodes)), dtype=bool)
-            )
-            for expert in (0, 1):
-                predict = self.fit(expert, known)
+            nodes, found = self.labels.nodes, self.no_answers()
+            for candidate, (table, _) in enumerate(self._tables):
+                predict = self.fit(candidate, known)
                 if predict is not None:
-                    found.answers[expert] = predict(self._rows[expert])
-                    found.applies[expert] = self._known_rows[expert][nodes]
+                    found.answers[candidate] = predict(self._rows[table])
+                    found.applies[candidate] = self._known_rows[table][nodes]
             answers, reached = self._by_graph(known)
-            found.answers[2], found.applies[2] = answers[nodes], reached[nodes]
+            found.answers[-1], found.applies[-1] = answers[nodes], reached[nodes]
             self._fits[key] = found
         return self._fits[key]
+
+    def no_answers(self) -> ExpertAnswers:
+        """Return room for answers of all candidates for all labels."""
+        shape = (len(self._tables) + 1, *self.labels.values.shape)
+        return ExpertAnswers(np.zeros(shape), np.zeros(shape[:2], dtype=bool))
 
     def _by_graph(self, known: Mask) -> tuple[Floats, Mask]:
         labels = choose_labels(self.labels, known & self.has_edges[self.labels.nodes])
@@ -242,11 +252,11 @@ class Experts:
             return np.zeros((n_nodes, n_columns)), np.zeros(n_nodes, dtype=bool)
         return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
 
-    def everywhere(self, own: Predictor | None, wanted: Mask) -> ExpertAnswers:
+    def everywhere(self, own: Predictor | None, both: int, wanted: Mask) -> ExpertAnswers:
         """Return the answers for all nodes, from all labels.
 
-        `own` is the estimator on the features of a node. Experts that are not `wanted` answer only
-        if some nodes have no other one.
+        `own` is the estimator on the features of a node, and `both` the candidate on smoothed ones.
+        Experts that are not `wanted` answer only if some nodes have no other one.
         """
         n_nodes, n_columns = self.features.shape
         known = np.ones(len(self.labels.nodes), dtype=bool)
@@ -258,7 +268,7 @@ class Experts:
             if expert == 2:
                 found.answers[2], found.applies[2] = self._by_graph(known)
                 continue
-            predict = own if expert == 0 else self.fit(expert, known)
+            predict = own if expert == 0 else self.fit(both, known)
             if predict is not None:
                 for part in blocks(n_nodes, n_columns):
                     found.answers[expert][part] = predict(self._table(expert, part))
@@ -279,40 +289,45 @@ def fit_stack(experts: Experts, n_folds: int) -> Stack:
         for number, at in enumerate(_fold_masks(folds, everything)):
             what = Phase("estimating the accuracy", number + 1, int(folds.max()) + 1, part="fold")
             with phase(what, experts.verbose):
-                inner, found = _learn(experts, folds, ~at), experts.at_labels(~at).at(at)
+                inner = _learn(experts, folds, ~at)
+                found = experts.at_labels(~at).at(inner.chosen, at)
                 _predict(task, inner, found, choose_labels(labels, ~at), stack, at)
     except ValueError as error:  # of the estimator, which could do with four of five labels
         warn(f"estimates of accuracy and probabilities are too high: {error}")
         for at in _fold_masks(folds, everything):
-            found = experts.at_labels(~at).at(at)
+            found = experts.at_labels(~at).at(stack.chosen, at)
             _predict(task, stack, found, choose_labels(labels, ~at), stack, at)
     return stack
 
 
 def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
-    """Return exponents and weights from the known labels, each left out with its fold."""
+    """Learn exponents, candidates, weights from the known labels, each left out with its fold."""
     task, labels = experts.task, experts.labels
     usable = np.zeros_like(known)
     usable[known] = task.can_be_left_out(choose_labels(labels, known))
     unknown = [np.full_like(labels.values, np.nan) for _ in range(3)]
-    stack = Stack(np.ones(3), PRIOR.copy(), usable, unknown[0], unknown[1], unknown[2])
+    first = np.array([candidates[0] for candidates in experts.candidates])
+    stack = Stack(np.ones(3), PRIOR.copy(), first, usable, unknown[0], unknown[1], unknown[2])
     if not usable.any():
         return stack
-    found = ExpertAnswers(
-        np.zeros((3, *labels.values.shape)), np.zeros((3, len(known)), dtype=bool)
-    )
+    found = experts.no_answers()
     for at in _fold_masks(folds, known):
         fold = experts.at_labels(known & ~at)
         found.answers[:, at], found.applies[:, at] = fold.answers[:, at], fold.applies[:, at]
-    judged, found = choose_labels(labels, usable), found.at(usable)
+    judged, found = choose_labels(labels, usable), found.at(slice(None), usable)
     # Labels of unequal weight count together as fewer labels of equal weight.
     judged = judged._replace(
         weights=judged.weights * judged.weights.sum() / np.sum(judged.weights**2)
     )
-    for expert, (answers, applies) in enumerate(zip(*found, strict=True)):
-        some = choose_labels(judged, applies)
-        stack.exponents[expert] = task.find_exponent(answers[applies], some)
-        found.answers[expert] = task.sharpen(answers, stack.exponents[expert])
+    for expert, candidates in enumerate(experts.candidates):
+        some = choose_labels(judged, found.applies[candidates[0]])
+        _, stack.exponents[expert], stack.chosen[expert] = min(
+            (*task.find_exponent(found.answers[at][found.applies[at]], some), at)
+            for at in candidates
+        )
+    found = found.at(stack.chosen, slice(None))
+    for expert, exponent in enumerate(stack.exponents):
+        found.answers[expert] = task.sharpen(found.answers[expert], exponent)
     stack.weights = task.find_weights(*found, judged)
     if stack.weights[0] >= ALONE:  # here, so that estimates are those of this choice
         stack.weights = FEATURES.copy()
