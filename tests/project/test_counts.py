@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "source", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 64_220,
-    "Python files": 250,
+    "lines of src and cpp": 63_580,
+    "Python files": 239,
     "questions to edges (hasattr, getattr)": 1,
-    "annotations Any": 960,
+    "annotations Any": 946,
     "edges: Any": 0,
     "private names of other packages": 9,
     "repeated file names": 0,
