@@ -302,13 +302,13 @@ def test_verdict_depends_on_the_losses(loss_with, verdict):
 
 
 def test_unreached_nodes():
-    y, X = some_labels(), noise() + 1.5 * TRUTH[:, np.newaxis]
+    y, X = some_labels(), noise() + 1.2 * TRUTH[:, np.newaxis]
     graph = gallery.disjoint_union(BLOCKS, BLOCKS)
     n = graph.n_nodes
     graph = Graph.from_edges(*graph.edges(), n_nodes=n + 20)
     alone = np.arange(n, n + 20)
     truth = np.concatenate([TRUTH, TRUTH, np.repeat([0, 1], 10)])
-    X = np.vstack([X, X, noise(7, 20) + 1.5 * truth[alone, np.newaxis]])
+    X = np.vstack([X, X, noise(7, 20) + 1.2 * truth[alone, np.newaxis]])
     labels = np.concatenate([y, np.full(N + 20, -1)])
     model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)
@@ -317,7 +317,7 @@ def test_unreached_nodes():
     only = np.full(n + 20, -1)
     only[alone] = truth[alone]  # labels on isolated nodes only
     found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
-    assert np.mean(found.transduction_ == truth) > 0.9
+    assert np.mean(found.transduction_ == truth) > 0.8
 
 
 def test_probabilities_of_nodes_are_those_of_their_rows():

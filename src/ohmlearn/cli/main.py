@@ -57,6 +57,7 @@ class OneLineErrors(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
+            _drop_lost_output()
             bad_input = isinstance(error, ValueError | FileNotFoundError | PermissionError)
             failure = BadInput if bad_input else click.ClickException
             raise failure(visible(_one_line(error, self._command(ctx)))) from error
@@ -89,6 +90,14 @@ def _reopen_streams() -> None:
         sys.stdout = ClosedOutput()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+
+
+def _drop_lost_output() -> None:
+    """Drop output that cannot be written, or Python would report it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
