@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "source", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 63_580,
+    "lines of src and cpp": 63_590,
     "Python files": 239,
     "questions to edges (hasattr, getattr)": 1,
     "annotations Any": 946,
