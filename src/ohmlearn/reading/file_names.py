@@ -57,8 +57,6 @@ MAGIC = {
     b"PK\x03\x04": "numpy",
     b"%%MatrixMarket": "matrix_market",
     b"<?xml": "graph",
-    b"{": "jsonl",
-    b"[": "jsonl",
 }
 JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*("|$)')
 HIDDEN = ("_", ".")  # names of files and folders that other programs use for themselves
