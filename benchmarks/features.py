@@ -55,7 +55,9 @@ def load(folder: Path, name: str) -> tuple[NodeData, np.ndarray]:
     else:
         X, y, _ = read_points(folder, name)
         y = np.unique(y, return_inverse=True)[1]
-        graph = Graph.from_batches(knn_edges(X, n_neighbors=NEIGHBORS), n_nodes=len(y))
+        graph = Graph.from_batches(
+            knn_edges(X, n_neighbors=NEIGHBORS, weights="uniform"), n_nodes=len(y)
+        )
     return NodeData(graph, sp.csr_array(X) if name in SPARSE else X, int(y.max()) + 1), y
 
 

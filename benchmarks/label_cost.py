@@ -79,7 +79,7 @@ def spread_points(n: int) -> Figure:
     from sklearn.semi_supervised import LabelSpreading
 
     X, truth, y = paper_data(n)
-    model = LabelSpreading(kernel="knn", n_neighbors=4500 * n // POINTS)
+    model = LabelSpreading(kernel="knn", n_neighbors=4500 * n // POINTS, weights="uniform")
     _, cpu, wall = timed(lambda: model.fit(X, y))
     return {"cpu_s": cpu, "wall_s": wall, "accuracy": float(np.mean(model.transduction_ == truth))}
 
@@ -89,7 +89,7 @@ def stored(name: str, n: int) -> Figure:
     from ohmlearn import knn_edges
 
     X, truth, y = paper_data(n)
-    batches = list(knn_edges(X, n_neighbors=4500 * n // POINTS))
+    batches = list(knn_edges(X, n_neighbors=4500 * n // POINTS, weights="uniform"))
     u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
     del batches
     edges, method = Edges(u, v, np.ones(len(u)), n), METHODS[name]

@@ -166,7 +166,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
         return f"{name}, all points"
     parts = [read_points(folder, file) for file in files]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
+    graph = _graph_of(knn_edges(X, n_neighbors=k, weights="uniform"), len(y))
     return _largest_component(f"{name}, all points", graph, y, {})
 
 

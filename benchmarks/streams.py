@@ -114,7 +114,7 @@ def _parquet(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], W
     schema = pa.schema({"src": pa.int64(), "dst": pa.int64()})
     edges = 0
     with parquet.ParquetWriter(path, schema) as writer:
-        for u, v, _ in knn_edges(gallery.paper_points(), n_neighbors=4500):
+        for u, v, _ in knn_edges(gallery.paper_points(), n_neighbors=4500, weights="uniform"):
             columns = [pa.array(side.astype(np.int64)) for side in (u, v)]
             writer.write_table(pa.table(columns, schema=schema))
             edges += len(u)
@@ -212,7 +212,7 @@ def _knn(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Work,
     points = gallery.paper_points()
 
     def read() -> int:
-        return sum(len(batch.u) for batch in knn_edges(points, n_neighbors=4500))
+        return sum(len(batch.u) for batch in knn_edges(points, n_neighbors=4500, weights="uniform"))
 
     return {"edges": read(), "nodes": len(points), "features": 2}, {"knn_edges": read}, None
 

@@ -86,7 +86,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     points = gallery.paper_points(n_points)
     classes = make_classes(n_points)
     labelled = draw_labelled(n_points, 1, seed)[0]
-    edges = knn_edges(points, n_neighbors=n_neighbors)
+    edges = knn_edges(points, n_neighbors=n_neighbors, weights="uniform")
     given = {int(node): NAMES[classes[node]] for node in labelled}
 
     model = HFSClassifier(gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed)

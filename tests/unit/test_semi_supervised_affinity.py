@@ -115,7 +115,7 @@ def test_sparse_points_have_the_same_kernel(gamma):
 
 def test_neighbours_are_one_fewer_than_those_of_label_spreading():
     x = np.random.default_rng(0).normal(size=(300, 3))
-    graph = Graph.from_batches(knn_edges(x, n_neighbors=6))
+    graph = Graph.from_batches(knn_edges(x, n_neighbors=6, weights="uniform"))
     theirs = (
         NearestNeighbors(n_neighbors=7).fit(x).kneighbors_graph(x)
     )  # with the points themselves

@@ -222,7 +222,7 @@ def test_automatic_gamma():
 
 
 def test_batches_threads_and_kinds_of_edges_make_no_difference():
-    stream = knn_edges(POINTS, n_neighbors=300)
+    stream = knn_edges(POINTS, n_neighbors=300, weights="uniform")
     u, v = (np.concatenate([batch[i] for batch in stream]) for i in (0, 1))
     expected = HFSClassifier(random_state=5).fit_edges(stream, LABELS).scores_
     cuts = np.array_split(np.arange(len(u)), 7)

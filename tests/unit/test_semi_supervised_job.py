@@ -76,7 +76,7 @@ def test_nothing_dropped_needs_one_pass():
 
 
 def test_answers_while_the_stream_lasts():
-    stream = list(knn_edges(POINTS, n_neighbors=200, block=32))
+    stream = list(knn_edges(POINTS, n_neighbors=200, weights="uniform", block=32))
     model = HFSClassifier(random_state=0, passes=1)
     for batch in stream[:3]:
         model.update(batch)
@@ -111,7 +111,7 @@ def test_other_labels_without_reading_an_edge():
 
         def __iter__(self):
             self.reads += 1
-            yield from knn_edges(POINTS, n_neighbors=300)
+            yield from knn_edges(POINTS, n_neighbors=300, weights="uniform")
 
     edges = Counted()
     model = HFSClassifier(random_state=2, passes=1).fit_edges(edges, LABELS)

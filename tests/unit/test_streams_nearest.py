@@ -12,7 +12,6 @@ from refuses import refuses
 import ohmlearn.points.neighbor_edges as knn_module
 from ohmlearn.points import knn_edges
 from ohmlearn.points.exact_neighbors import NeighborIndex, check_neighbor_points, find_neighbors
-from ohmlearn.points.neighbor_edges import choose_method
 
 RNG = np.random.default_rng(7)
 N = 400
@@ -215,16 +214,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) * unit < 60 << 20
 
 
-def test_auto_is_exact_unless_it_takes_long_and_faiss_is_there(monkeypatch):
-    for found, expected in ((None, "exact"), (object(), "faiss")):
-        monkeypatch.setattr(knn_module, "find_spec", lambda name, found=found: found)
-        assert choose_method("auto", 70_000, 784) == "exact"
-        assert choose_method("auto", 200_000, 784) == expected
-        assert choose_method("auto", 200_000, 784, is_sparse=True) == "exact"
-        assert choose_method("exact", 200_000, 784) == "exact"
-        assert choose_method("faiss", 10, 2) == "faiss"
+def test_results_do_not_depend_on_what_is_installed():
     with refuses(parameter="method"):
-        choose_method("fast", 10, 2)
+        knn_edges(CLOUDS["normal"], n_neighbors=3, method="auto")
 
 
 def test_faiss_that_is_missing_is_named(monkeypatch):

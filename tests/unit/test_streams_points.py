@@ -42,7 +42,7 @@ def test_knn_equals_brute_force(n, dims, dtype):
         if k >= n:
             continue
         (u, v), _ = brute_force_knn(x, k)
-        found = collect(knn_edges(x, n_neighbors=k))
+        found = collect(knn_edges(x, n_neighbors=k, weights="uniform"))
         np.testing.assert_array_equal(found[0], u)
         np.testing.assert_array_equal(found[1], v)
 
@@ -53,7 +53,7 @@ def test_knn_with_ties_and_copies(k):
     side = np.arange(6.0)
     x = np.tile(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2), (4, 1))
     (u, v), _ = brute_force_knn(x, k)
-    found = collect(knn_edges(x, n_neighbors=k, block=7))
+    found = collect(knn_edges(x, n_neighbors=k, weights="uniform", block=7))
     np.testing.assert_array_equal(found[0], u)
     np.testing.assert_array_equal(found[1], v)
 
@@ -67,16 +67,16 @@ def test_knn_of_equal_points_and_outliers():
     assert (w == 1).all()
     x = np.geomspace(1e-150, 1e150, 400)[:, None]  # the search for the k-th must not stall
     (a, b), _ = brute_force_knn(x, 120)
-    u, v, _ = collect(knn_edges(x, n_neighbors=120))
+    u, v, _ = collect(knn_edges(x, n_neighbors=120, weights="uniform"))
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
 
 
 def test_knn_of_the_papers_points():
     for k, n_edges in [(100, 660_148), (12_000, 73_187_920)]:
-        stream = knn_edges(gallery.paper_points(), n_neighbors=k)
+        stream = knn_edges(gallery.paper_points(), n_neighbors=k, weights="uniform")
         assert sum(len(batch.u) for batch in stream) == n_edges
-    u, v, w = collect(knn_edges(gallery.paper_points(1210), n_neighbors=300))
+    u, v, w = collect(knn_edges(gallery.paper_points(1210), n_neighbors=300, weights="uniform"))
     a, b, _ = gallery.paper_knn(300, n_points=1210).edges()
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)

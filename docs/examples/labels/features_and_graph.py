@@ -23,7 +23,7 @@ from ohmlearn import Graph, GraphFeatureClassifier, GraphSmoother, HFSClassifier
 
 pixels, truth = load_digits(return_X_y=True)
 upper, X = pixels[:, :32], pixels[:, 32:]
-graph = Graph.from_batches(knn_edges(upper, n_neighbors=10), n_nodes=len(X))
+graph = Graph.from_batches(knn_edges(upper, n_neighbors=10, weights="uniform"), n_nodes=len(X))
 print(graph)
 
 # %%

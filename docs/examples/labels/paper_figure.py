@@ -44,7 +44,7 @@ warnings.simplefilter("ignore", UserWarning)  # clusters without a label are exp
 neighbours = np.array([25, 250, 500, 1000, 1125, 1250, 1500, 2000, 2500, 3000])
 edges, kept, wrong = [], [], {"exact": [], "one pass": [], "four passes": []}
 for k in neighbours:
-    stream = knn_edges(points, n_neighbors=int(k))
+    stream = knn_edges(points, n_neighbors=int(k), weights="uniform")
     exact = HFSClassifier(epsilon=None, gamma=1.0, random_state=0).fit_edges(stream, names)
     model = HFSClassifier(gamma=1.0, epsilon=0.8, passes=1, random_state=0)
     wrong["exact"].append(1 - share_right(exact))

@@ -16,7 +16,7 @@ from sklearn.datasets import make_blobs
 from ohmlearn import Graph, StreamingSparsifier, certify, knn_edges, refine, solve_hfs
 
 points, group = make_blobs(3000, centers=5, cluster_std=2.2, random_state=0)
-stream = knn_edges(points, n_neighbors=1000)
+stream = knn_edges(points, n_neighbors=1000, weights="uniform")
 sparsifier = StreamingSparsifier(n_nodes=3000, epsilon=0.8, random_state=0)
 for batch in stream:
     sparsifier.update(*batch)

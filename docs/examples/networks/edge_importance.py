@@ -19,7 +19,7 @@ from sklearn.datasets import make_moons
 from ohmlearn import Graph, effective_resistance, knn_edges, sparsify
 
 points, moon = make_moons(700, noise=0.07, random_state=1)
-u, v, _ = Graph.from_batches(knn_edges(points, n_neighbors=8)).edges()
+u, v, _ = Graph.from_batches(knn_edges(points, n_neighbors=8, weights="uniform")).edges()
 rng = np.random.default_rng(0)
 links = [rng.choice(np.flatnonzero(moon == side), 3) for side in (0, 1)]
 graph = Graph.from_edges(np.append(u, links[0]), np.append(v, links[1]), n_nodes=len(points))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.checks.parameters import check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
@@ -56,11 +57,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         neighbour.
     metric : {"euclidean", "cosine"}
         Distance for "knn"; see `knn_edges`.
-    neighbors : {"auto", "exact", "faiss"}
+    neighbors : {"exact", "faiss"}
         How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
-        ``knn``) may miss some. "auto" is "exact", unless n_points² n_features is above 10¹³, X is
-        dense and faiss is installed. So for such an X the answers may depend on whether faiss is
-        installed.
+        ``knn``) may miss some, but is faster for more than about 100,000 points.
     kernel_gamma : float, optional
         Parameter of "rbf"; 1 / (n_features * variance) by default.
     gamma : float or "auto"
@@ -191,13 +190,13 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         self,
         *,
         affinity: str | Callable[..., Any] = "knn",
-        n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "gaussian",
+        n_neighbors: int = NEIGHBORS,
+        weights: Literal["uniform", "gaussian"] = WEIGHTS,
         metric: Literal["euclidean", "cosine"] = "euclidean",
-        neighbors: Literal["auto", "exact", "faiss"] = "auto",
+        neighbors: Literal["exact", "faiss"] = "exact",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
-        epsilon: float | None = 0.8,
+        epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         passes: int = 3,
         normalization: Normalization = "stable",

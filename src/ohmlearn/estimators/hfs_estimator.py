@@ -57,7 +57,7 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
     n_neighbors: int
     weights: Literal["uniform", "gaussian"]
     metric: Literal["euclidean", "cosine"]
-    neighbors: Literal["auto", "exact", "faiss"]
+    neighbors: Literal["exact", "faiss"]
     kernel_gamma: float | None
     n_jobs: int | None
     # What `_set` sets: edges and labels, then the answer.

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.checks.parameters import Constraints, Options
 from ohmlearn.estimators.answer import NumberAnswer
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
@@ -67,13 +68,13 @@ n_iter_, n_features_in_
         self,
         *,
         affinity: str | Callable[..., Any] = "knn",
-        n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "gaussian",
+        n_neighbors: int = NEIGHBORS,
+        weights: Literal["uniform", "gaussian"] = WEIGHTS,
         metric: Literal["euclidean", "cosine"] = "euclidean",
-        neighbors: Literal["auto", "exact", "faiss"] = "auto",
+        neighbors: Literal["exact", "faiss"] = "exact",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
-        epsilon: float | None = 0.8,
+        epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         passes: int = 3,
         normalization: Literal["stable"] | None = None,

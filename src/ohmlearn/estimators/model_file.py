@@ -283,6 +283,8 @@ def _from_state(
         f"it is one of {about['class']!r:.80}; load it with that class",
     )
     parameters = {one: _decode(value) for one, value in about["parameters"].items()}
+    if parameters.get("neighbors") == "auto":  # in older files; points are not searched again
+        parameters["neighbors"] = "exact"
     p = HFSParameters.check(name, parameters, **narrower)
     check_n_jobs(p.n_jobs)
     _require(type(about["seed"]) is int, "its seed is not an integer")

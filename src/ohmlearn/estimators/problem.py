@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import passes_before, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import (
@@ -83,13 +84,13 @@ class HFSParameters:
     """The parameters of `HFSClassifier`, which describes them; the regressor uses most of them."""
 
     affinity: str | Callable[..., Any] = "knn"
-    n_neighbors: int = 10
-    weights: Literal["uniform", "gaussian"] = "gaussian"
+    n_neighbors: int = NEIGHBORS
+    weights: Literal["uniform", "gaussian"] = WEIGHTS
     metric: Literal["euclidean", "cosine"] = "euclidean"
-    neighbors: Literal["auto", "exact", "faiss"] = "auto"
+    neighbors: Literal["exact", "faiss"] = "exact"
     kernel_gamma: float | None = None
     gamma: float | Literal["auto"] = "auto"
-    epsilon: float | None = 0.8
+    epsilon: float | None = LABEL_EPSILON
     max_edges: int | None = None
     passes: int = 3
     normalization: Normalization = "stable"

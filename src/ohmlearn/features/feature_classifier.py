@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
+from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
 from ohmlearn.estimators.answer import SHIFT
@@ -142,7 +143,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         class_prior: ArrayLike | Mapping[Any, float] | None = None,
         calibration: Literal["cv"] | None = "cv",
         cv: int = 5,
-        epsilon: float | None = 0.8,
+        epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,

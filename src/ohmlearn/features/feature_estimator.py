@@ -44,7 +44,6 @@ from ohmlearn.features.feature_columns import check_same_columns
 from ohmlearn.features.feature_model_file import SavedModel, load_model, save_model
 from ohmlearn.features.graph_use import GraphUse, judge_graph
 from ohmlearn.features.known_graph import (
-    N_NEIGHBORS,
     KnownGraph,
     SharesGraph,
     add_edges,
@@ -683,7 +682,7 @@ class BaseGraphFeatures(SharesGraph):
             return found, alone
         if self._known.graph.n_nodes != self._features.shape[0]:
             return found, alone
-        joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
+        joined = Affinity("knn", n_jobs=self.n_jobs)
         columns = np.hstack([answers, np.ones((len(answers), 1))])
         scaled = self._experts.features
         near = joined.extend(scaled.for_distances(features), scaled.for_distances(), columns)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.estimators.label_input import Labels, find_values
 from ohmlearn.features.expert_tasks import Numbers
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
@@ -58,7 +59,7 @@ n_features_in_
         *,
         gamma: float = 9.0,
         cv: int = 5,
-        epsilon: float | None = 0.8,
+        epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import (
     N_JOBS,
@@ -141,7 +142,7 @@ class GraphSmoother(TransformerMixin, SharesGraph):
         graph: Any = None,
         *,
         gamma: float | Sequence[float] = 9.0,
-        epsilon: float | None = 0.8,
+        epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         tol: float = 1e-6,
         random_state: Any = None,

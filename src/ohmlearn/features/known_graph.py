@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from ohmlearn._defaults import NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import check_graph, is_matrix
 from ohmlearn.edges.wrapped import DegreeCounting
@@ -28,8 +29,6 @@ __all__ = [
     "join_neighbors",
     "read_graph",
 ]
-
-N_NEIGHBORS = 10  # of the graph of X itself
 
 
 class KnownGraph(NamedTuple):
@@ -152,8 +151,9 @@ def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Kn
         graph = Graph.from_edges([], [], n_nodes=1)
     else:
         with phase("finding neighbours", verbose):
-            n_neighbors = min(N_NEIGHBORS, n_rows - 1)
-            graph = Graph.from_batches(KnnEdges(X, n_neighbors=n_neighbors, n_jobs=n_jobs))
+            n_neighbors = min(NEIGHBORS, n_rows - 1)
+            edges = KnnEdges(X, n_neighbors=n_neighbors, weights="uniform", n_jobs=n_jobs)
+            graph = Graph.from_batches(edges)
     return KnownGraph(graph, graph.degrees, None, None)
 
 

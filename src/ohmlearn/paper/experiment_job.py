@@ -84,7 +84,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Run a job of kind "stream", "stored" or "paper"."""
     runs = {"stream": _run_stream, "stored": _run_stored, "paper": _run_paper_scheme}
     n = job["n_points"]
-    edges = knn_edges(gallery.paper_points(n), n_neighbors=job["k"])
+    edges = knn_edges(gallery.paper_points(n), n_neighbors=job["k"], weights="uniform")
     draws = draw_labelled(n, job["draws"], job["seed"])
     result = runs[job["kind"]](job, edges, draws, make_classes(n))
     return {"kind": job["kind"], "k": job["k"], **result, "job_cost": _cost()}

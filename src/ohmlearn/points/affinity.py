@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._core import SMALLEST_WEIGHT
+from ohmlearn._defaults import NEIGHBORS, WEIGHTS
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.errors import InputError, Param, Setting
@@ -34,7 +35,7 @@ class Affinity:
     Examples
     --------
     >>> points = np.array([[0.0], [1.0], [3.0]])
-    >>> affinity = Affinity("knn", n_neighbors=1)
+    >>> affinity = Affinity("knn", n_neighbors=1, weights="uniform")
     >>> [(u.tolist(), v.tolist()) for u, v, *_ in affinity.edges(points)]
     [([0, 1], [1, 2])]
     >>> affinity.extend(np.array([[0.4]]), points, np.array([[1.0], [2.0], [4.0]]))
@@ -42,12 +43,12 @@ class Affinity:
     """
 
     kind: str | Callable[..., Any] = "knn"
-    n_neighbors: int = 10
-    weights: Literal["uniform", "gaussian"] = "uniform"
+    n_neighbors: int = NEIGHBORS
+    weights: Literal["uniform", "gaussian"] = WEIGHTS
     kernel_gamma: float | None = None
     n_jobs: int | None = None
     metric: Literal["euclidean", "cosine"] = "euclidean"
-    neighbors: Literal["auto", "exact", "faiss"] = "exact"
+    neighbors: Literal["exact", "faiss"] = "exact"
 
     def edges(self, X: Any) -> Edges:
         """Return a stream of edges that can be read again."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._defaults import WEIGHTS
 from ohmlearn._phases import phase
 from ohmlearn._sharing import Shared
 from ohmlearn.checks.parameters import check_option
@@ -27,13 +27,12 @@ from ohmlearn.points.point_arrays import (
     refuse_inexact,
 )
 
-__all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "choose_method", "knn_edges"]
+__all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "knn_edges"]
 
-METHODS = ("auto", "exact", "faiss")
+METHODS = ("exact", "faiss")
 KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
 MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster
-LONG = 1e13  # n_points² n_features: exact neighbours take some minutes of one processor
-Method = Literal["auto", "exact", "faiss"]
+Method = Literal["exact", "faiss"]
 Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
 
 
@@ -57,7 +56,7 @@ class NeighborEdges(PointEdges, Shared):
         X: ArrayLike,
         *,
         n_neighbors: int,
-        weights: str = "uniform",
+        weights: str = WEIGHTS,
         metric: str = "euclidean",
         n_jobs: int | None = None,
         block: int | None = None,
@@ -189,26 +188,11 @@ class FaissKnnEdges(NeighborEdges):
         return find_with_faiss(self._x, self.n_neighbors, self._threads)
 
 
-def choose_method(method: str, n_points: int, n_features: int, *, is_sparse: bool = False) -> str:
-    """Return "exact" or "faiss"; see `knn_edges`.
-
-    Examples
-    --------
-    >>> choose_method("auto", 70_000, 784)
-    'exact'
-    """
-    check_option("method", method, METHODS)
-    if method != "auto":
-        return method
-    is_long = float(n_points) ** 2 * n_features > LONG
-    return "faiss" if is_long and not is_sparse and find_spec("faiss") is not None else "exact"
-
-
 def knn_edges(
     X: ArrayLike,
     *,
     n_neighbors: int,
-    weights: Literal["uniform", "gaussian"] = "uniform",
+    weights: Literal["uniform", "gaussian"] = WEIGHTS,
     metric: Literal["euclidean", "cosine"] = "euclidean",
     method: Method = "exact",
     n_jobs: int | None = None,
@@ -235,13 +219,11 @@ def knn_edges(
     metric : {"euclidean", "cosine"}
         With "cosine", rows are scaled to length 1, in float64; d² is then 2 - 2 cos. Rows of zeros
         are at cosine 0 from all others, and equal to each other.
-    method : {"auto", "exact", "faiss"}
+    method : {"exact", "faiss"}
         "exact" finds the exact neighbours; of equally distant points, those with smaller index are
         nearer. It takes time proportional to n_points² n_features: 30,000 points with 784 features
         take about ten seconds of one processor. "faiss" (extra ``knn``) computes in float32; with
-        20,000 points or more it searches only some cells, and may miss a neighbour. "auto" is
-        "exact", unless n_points² n_features is above 10¹³, X is dense and faiss is installed; so
-        its result may depend on the packages that are installed.
+        20,000 points or more it searches only some cells, and may miss a neighbour.
     n_jobs : int, optional
         Number of threads, as in scikit-learn; the edges are the same for any number.
     block : int, optional
@@ -267,15 +249,11 @@ def knn_edges(
     >>> stream.n_nodes
     4
     >>> for u, v, w, _ in stream:
-    ...     print(u, v)
-    [0 1 2] [1 2 3]
+    ...     print(u, v, w.round(2))
+    [0 1 2] [1 2 3] [0.37 0.14 0.14]
     """
     refuse_inexact(X)
-    is_sparse = scipy.sparse.issparse(X)
-    points: Any = X if is_sparse else np.asarray(X)
-    n_points, n_features = (*points.shape, 1, 1)[:2]  # the streams check the shape
-    chosen_method = choose_method(method, n_points, n_features, is_sparse=is_sparse)
-    chosen = KnnEdges if chosen_method == "exact" else FaissKnnEdges
+    chosen = KnnEdges if check_option("method", method, METHODS) == "exact" else FaissKnnEdges
     return chosen(
-        points, n_neighbors=n_neighbors, weights=weights, metric=metric, n_jobs=n_jobs, block=block
+        X, n_neighbors=n_neighbors, weights=weights, metric=metric, n_jobs=n_jobs, block=block
     )

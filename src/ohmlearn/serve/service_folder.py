@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ohmlearn._arrays_file import check_folder
+from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.checks.times import check_duration
 from ohmlearn.edge_log import EdgeLog, LogError
 from ohmlearn.edge_log.journal import journal_path
@@ -71,7 +72,7 @@ class Folder:
             _refuse_other(self.path, given)
             given = {}
         else:
-            given = {"epsilon": 0.8, "random_state": 0, **given}
+            given = {"epsilon": LABEL_EPSILON, "random_state": 0, **given}
         self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)
         self.log.open_for_writing()  # refuses a second process
         try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ohmlearn import _core
+from ohmlearn._defaults import EPSILON
 from ohmlearn.checks.edge_arrays import check_n_nodes
 from ohmlearn.checks.parameters import (
     LARGEST,
@@ -73,7 +74,7 @@ class SparsifierOptions:
     """
 
     n_nodes: int | None = None
-    epsilon: float = 0.5
+    epsilon: float = EPSILON
     max_edges: int | None = None
     memory: int | str | None = None
     scheme: str = "resample"

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from ohmlearn import _core
+from ohmlearn._defaults import EPSILON
 from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.reading.as_edges import as_edges
@@ -14,7 +15,7 @@ __all__ = ["sparsify"]
 def sparsify(
     edges: object,
     *,
-    epsilon: float = 0.5,
+    epsilon: float = EPSILON,
     n_nodes: int | None = None,
     max_edges: int | None = None,
     memory: int | str | None = None,

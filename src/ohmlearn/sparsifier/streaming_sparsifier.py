@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from ohmlearn import _core
+from ohmlearn._defaults import EPSILON
 from ohmlearn._sharing import in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
@@ -119,7 +120,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         self,
         *,
         n_nodes: int | None = None,
-        epsilon: float = 0.5,
+        epsilon: float = EPSILON,
         max_edges: int | None = None,
         memory: int | str | None = None,
         scheme: Literal["resample", "online", "paper"] = "resample",
