@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.class_prior_option import read_shares
 from ohmlearn.cli.edge_options import as_column, check_ids, open_edges, watch_edges
 from ohmlearn.cli.forgetting_options import Forgetting
 from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
+from ohmlearn.cli.model_options import read_shares
 from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
