@@ -1,4 +1,4 @@
-"""Measure the figures behind the advice of docs/labels.md and docs/choosing.md.
+"""Measure the figures behind the advice of docs/defaults.md and docs/choosing.md.
 
 ``python -m benchmarks.advice`` prints one JSON line per figure: the error after several passes, and
 the accuracy for different gammas, for different weights of a kNN graph, with wrong labels, and with

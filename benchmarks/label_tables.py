@@ -63,7 +63,7 @@ def label_scale(results: Results) -> str:
     lines = [
         f"On real data the accuracy after three passes is {ours:.1f}% on average, at most "
         f"{digits(max(gaps))} points from the exact solution. Poisson learning reaches "
-        f"{poisson:.1f}% ([table](docs/labels.md))."
+        f"{poisson:.1f}% ([table](docs/defaults.md#accuracy-on-real-data))."
     ]
     large = results.one("label_cost", case="kNN k=1000 n=200000 d=20, 1 pass")
     if "edges_seen" in large:

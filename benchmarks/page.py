@@ -6,8 +6,8 @@
     ...
     <!-- end of figures -->
 
-of that page, of the README, and of docs/labels.md, choosing.md and calibration.md. A test compares
-the blocks with the results.
+of that page, of the README, and of docs/defaults.md, choosing.md and calibration.md. A test
+compares the blocks with the results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.results import FOLDER, Results
 PAGE = ROOT / "docs" / "benchmarks.md"
 FILLED = (
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("labels", "choosing", "calibration")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("defaults", "choosing", "calibration")),
     PAGE,
 )
 BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
