@@ -296,8 +296,8 @@ def accuracy_on_paper_graph(graph, seed):
         (([2, 0, 2], [1, 2, 3]), r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
         (([0, 1], [1]), r"Y must have shape \(2,\) .* one row per labelled node, got shape \(1,\)"),
         (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
-        (([0], [1], {"gamma": 0.0}), "gamma must be a finite number above 0, got 0.0"),
-        (([0], [1], {"gamma": 1e308}), r"gamma must lie between 1e-100 and 1e\+100, got 1e\+308"),
+        (([0], [1], {"gamma": 0.0}), r"gamma must be a number in \[1e-100, .*\], got 0\.0"),
+        (([0], [1], {"gamma": 1e308}), r"gamma must be a number in .*, got 1e\+308"),
         (
             ([0], [1], {"normalization": "none"}),
             "normalization of solve_hfs must be one of 'stable', 'cmn' or None, got 'none'",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from refuses import refuses
 
-import ohmlearn
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_table import are_reordered, join_tables
 
 
 def test_many_shuffled_and_sparse_integers():
@@ -142,6 +142,13 @@ def test_tables_agree_if_one_is_the_beginning_of_the_other(ids, others, agree):
     assert one.agrees_with(other) is agree
     assert other.agrees_with(one) is agree
     assert one.agrees_with(one)
+    if agree:
+        longer = max(one, other, key=len)
+        assert join_tables(one, other).ids().tolist() == longer.ids().tolist()
+        assert join_tables(None, one) is join_tables(one, None) is one
+    else:
+        with pytest.raises(ValueError, match="numbered in two ways"):
+            join_tables(one, other)
 
 
 def test_a_table_agrees_with_itself_without_looking_at_its_ids(monkeypatch):
@@ -178,8 +185,9 @@ def test_a_few_ids_do_not_cost_a_copy_of_all(kind, monkeypatch):
     assert peak < 20_000  # bytes
 
 
-def test_it_is_public():
-    assert ohmlearn.NodeTable is NodeTable
+def test_ids_that_are_taken_for_numbers_of_rows():
+    assert are_reordered(table([1, 0]))
+    assert not any(map(are_reordered, (None, table([0, 1]), table([1, 2]), table(["1", "0"]))))
 
 
 def test_a_missing_id_is_not_the_last_node():

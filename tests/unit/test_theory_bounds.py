@@ -293,11 +293,11 @@ def test_spectral_extremes_have_their_closed_forms(graph, expected):
         ),
         (
             lambda: stability_beta(1, gamma=0.0, lambda_1=1.0),
-            "gamma must be a finite number above 0, got 0.0",
+            "gamma must be a number in .*, got 0.0",
         ),
         (
             lambda: stability_beta(1, gamma=1.0, lambda_1=math.nan),
-            "lambda_1 must be a finite number",
+            "lambda_1 must be a number in",
         ),
         (
             lambda: stability_beta(1, gamma=1.0, lambda_1=1.0, epsilon=1.2),
@@ -305,7 +305,7 @@ def test_spectral_extremes_have_their_closed_forms(graph, expected):
         ),
         (
             lambda: generalization_bound(0.1, 1, 1, gamma=1.0, lambda_1=2.0, lambda_n=1.0),
-            "lambda_n must be a finite number, at least 2, got 1.0",
+            "lambda_n must be a number in .*, got 1.0",
         ),
         (lambda: spectral_extremes(Graph.from_edges([], [], n_nodes=1)), "at least two nodes"),
     ],

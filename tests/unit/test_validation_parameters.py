@@ -18,6 +18,7 @@ from ohmlearn.checks.parameters import (
     VERBOSE,
     Interval,
     Options,
+    check_memory,
     check_n_jobs,
     check_parameters,
     check_seed,
@@ -54,9 +55,9 @@ def test_parameters_that_are_allowed(values):
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("share", 1, "a number in (0, 1), got 1"),
-        ("share", np.nan, "a number in (0, 1), got nan"),
-        ("share", "0.5", "a number in (0, 1), got '0.5'"),
+        ("share", 1, "a number above 0 and below 1, got 1"),
+        ("share", np.nan, "a number above 0 and below 1, got nan"),
+        ("share", "0.5", "a number above 0 and below 1, got '0.5'"),
         ("count", 0, "None or an integer >= 1, got 0"),
         ("count", 2.0, "None or an integer >= 1, got 2.0"),
         ("count", True, "None or an integer >= 1, got True"),
@@ -162,6 +163,15 @@ def test_no_seed_draws_from_the_global_state():
 def test_bad_random_state(random_state, text):
     with pytest.raises(ValueError, match=text):
         check_seed(random_state)
+
+
+def test_memory_in_bytes():
+    for text, size in ((7, 7), ("500MB", 500_000_000), ("1.5 GiB", 3 << 29), (" 2k b", None)):
+        if size is None:
+            with pytest.raises(ValueError, match="like"):
+                check_memory("memory", text)
+        else:
+            assert check_memory("memory", text) == size
 
 
 def test_missing_extra_is_named():

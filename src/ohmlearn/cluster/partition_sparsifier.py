@@ -20,8 +20,7 @@ from ohmlearn.cluster.cluster_errors import PartitionError, in_partition
 from ohmlearn.cluster.partitions import open_partition
 from ohmlearn.errors import Place, Setting, text_of
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import Ids, Strings
-from ohmlearn.nodes.node_types import kinds_in
+from ohmlearn.nodes.node_ids import Ids, Strings, kinds_in
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.time_rule import find_conflict
 from ohmlearn.sparsifier import StreamingSparsifier

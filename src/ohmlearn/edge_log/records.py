@@ -21,8 +21,7 @@ from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_pat
 from ohmlearn.edge_log.log_errors import LogError, refuse_damaged
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import Ids, Strings
-from ohmlearn.nodes.node_types import kinds_of
+from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
 
 __all__ = [
     "TIMES",

@@ -21,7 +21,7 @@ from ohmlearn.edges.protocol import Batch, Edges, one_pass
 from ohmlearn.errors import InputError
 from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 
 __all__ = [
     "BatchPasses",

@@ -31,7 +31,7 @@ from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact
 from ohmlearn.reading.as_edges import as_edges

@@ -20,7 +20,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import Sample
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions

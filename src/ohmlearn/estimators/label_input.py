@@ -19,7 +19,7 @@ from ohmlearn.checks.edge_arrays import check_node_ids, is_table
 from ohmlearn.errors import InputError, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.column_headings import is_id
 from ohmlearn.reading.label_table import as_node_ids, gather, read_labels

@@ -58,7 +58,7 @@ from ohmlearn.features.stacking import EXPERTS, Experts, Stack, fit_stack
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES

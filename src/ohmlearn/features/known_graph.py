@@ -16,7 +16,7 @@ from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.points import KnnEdges
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier import StreamingSparsifier

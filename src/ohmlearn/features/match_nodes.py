@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.label_table import as_node_ids
 from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, take
+from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, take, with_kind
 from ohmlearn.nodes.node_table import NodeTable
-from ohmlearn.nodes.node_types import with_kind
 
 __all__ = ["KnownEnds", "add_ends", "look_up", "number_ends"]
 
@@ -44,16 +43,6 @@ def look_up(
     """Return what a table knows about the ends of edges; None if that does not help.
 
     Threads can call it at the same time. Numbers are written to the arrays `to`, if given.
-
-    Examples
-    --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add([7, 8, 9])
-    >>> known = look_up(nodes, np.array([7, 9, 8]), np.array([9, 1, 9]))
-    >>> known.rows
-    array([1])
-    >>> number_ends(nodes, known)
-    (array([0, 2, 1], dtype=int32), array([2, 3, 2], dtype=int32))
     """
     if kinds is None and nodes.kinds:
         return None  # `add_edges` checks that the ids have kinds
@@ -122,15 +111,7 @@ def number_ends(
 def add_ends(
     nodes: NodeTable, u: Column, v: Column, kinds: Sequence[str] | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Return the numbers of both ends of edges, as `NodeTable.add_edges`, also if they are coded.
-
-    Examples
-    --------
-    >>> from ohmlearn.nodes.node_ids import encode_strings
-    >>> ends = CodedIds(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
-    >>> add_ends(NodeTable(), ends, ends)
-    (array([0, 1, 0], dtype=int32), array([0, 1, 0], dtype=int32))
-    """
+    """Return the numbers of both ends of edges, as `add_edges`; they may be coded."""
     known = (
         look_up(nodes, u, v, kinds) if isinstance(u, CodedIds) or isinstance(v, CodedIds) else None
     )

@@ -1,9 +1,13 @@
-"""Columns of node ids: arrays of integers, or strings in the layout of Arrow."""
+"""Columns of node ids: arrays of integers, or strings in the layout of Arrow.
+
+If nodes are of several types, their ids are strings that start with the type, as in "user:17".
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +21,25 @@ __all__ = [
     "IdColumn",
     "Ids",
     "Strings",
+    "arguments",
     "as_ids",
-    "check_ids",
-    "check_strings",
+    "check_equal_sizes",
+    "check_id_kind",
     "decode_codes",
+    "decode_ids",
     "decode_strings",
     "encode_strings",
+    "find_plain",
+    "id_type_of",
     "ids_from_arrow",
     "is_whole",
-    "join_masks",
+    "kinds_in",
+    "kinds_of",
+    "make_alike",
     "read_ids",
     "take",
+    "widen",
+    "with_kind",
 ]
 
 
@@ -42,6 +54,16 @@ class Strings(NamedTuple):
     def size(self) -> int:
         """Number of strings."""
         return len(self.offsets) - 1
+
+    def to_arrow(self, is_given: NDArray[np.bool_] | None = None) -> Any:
+        """Return an array of pyarrow, which shares the memory; others than `is_given` are null."""
+        import pyarrow as pa
+
+        mask = None if is_given is None else np.packbits(is_given, bitorder="little")
+        buffers = [mask, self.offsets, self.data]
+        buffers = [None if each is None else pa.py_buffer(each) for each in buffers]
+        kind = pa.large_string() if self.offsets.dtype == np.int64 else pa.string()
+        return pa.Array.from_buffers(kind, self.size, buffers)
 
 
 class CodedIds(NamedTuple):
@@ -71,13 +93,7 @@ class IdColumn(NamedTuple):
 
 
 def is_whole(value: float) -> bool:
-    """Whether a float is an integer, and so small that no other integer is the same float.
-
-    Examples
-    --------
-    >>> is_whole(6507.0), is_whole(0.5), is_whole(2.0**60), is_whole(float("nan"))
-    (True, False, False, False)
-    """
+    """Whether a float is an integer, and so small that no other integer is the same float."""
     return abs(value) <= EXACT and value % 1 == 0
 
 
@@ -91,13 +107,7 @@ class FractionError(ValueError):
 
 
 def encode_strings(values: list[str]) -> Strings:
-    """Return strings in the layout of Arrow.
-
-    Examples
-    --------
-    >>> encode_strings(["ab", "", "c"])
-    Strings(offsets=array([0, 2, 2, 3]), data=array([97, 98, 99], dtype=uint8))
-    """
+    """Return strings in the layout of Arrow."""
     encoded = [value.encode() for value in values]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(value) for value in encoded], out=offsets[1:])
@@ -105,13 +115,7 @@ def encode_strings(values: list[str]) -> Strings:
 
 
 def decode_strings(strings: Strings) -> NDArray[np.object_]:
-    """Return an array of Python strings.
-
-    Examples
-    --------
-    >>> decode_strings(encode_strings(["ab", "", "c"]))
-    array(['ab', '', 'c'], dtype=object)
-    """
+    """Return an array of Python strings."""
     data = strings.data.tobytes()
     ends = strings.offsets.tolist()
     result = np.empty(strings.size, dtype=object)
@@ -120,19 +124,7 @@ def decode_strings(strings: Strings) -> NDArray[np.object_]:
 
 
 def as_ids(values: Any, name: str) -> Ids:
-    """Return ids from an array, a list, or a column of pandas, polars or Arrow.
-
-    Examples
-    --------
-    >>> as_ids([5, 3], "u")
-    array([5, 3])
-    >>> as_ids(["a", "b"], "u").size
-    2
-    >>> as_ids([6507.0, None], "u")
-    Traceback (most recent call last):
-    ...
-    ValueError: a node id is missing: u[1]
-    """
+    """Return ids from an array, a list, or a column of pandas, polars or Arrow."""
     ids, missing = read_ids(values, name)
     if missing is not None:
         raise ValueError(f"a node id is missing: {name}[{int(np.argmax(missing))}]")
@@ -140,13 +132,7 @@ def as_ids(values: Any, name: str) -> Ids:
 
 
 def read_ids(values: Any, name: str) -> IdColumn:
-    """Return ids, and which of them are missing; floats must be whole numbers.
-
-    Examples
-    --------
-    >>> read_ids([6507.0, None, 3], "u")
-    IdColumn(ids=array([6507,    0,    3]), missing=array([False,  True, False]))
-    """
+    """Return ids, and which of them are missing; floats must be whole numbers."""
     if isinstance(values, Strings):
         return IdColumn(values)
     library = type(values).__module__.partition(".")[0]
@@ -169,13 +155,8 @@ def _ids_from_pandas(values: Any, name: str) -> IdColumn:
     values = getattr(values, "array", values)  # of a Series or Index
     if hasattr(values, "categories"):
         return _spread(read_ids(values.categories, name), missing, np.asarray(values.codes))
-    if values.dtype.kind in "iu":
-        plain = values[~missing].to_numpy(dtype=f"{values.dtype.kind}8")
-    elif values.dtype.kind == "f":
-        plain = values[~missing].to_numpy(dtype=np.float64)
-    else:
-        plain = values[~missing].to_numpy(dtype=object)
-    return _spread(check_ids(plain, name), missing)
+    dtype = {"i": np.int64, "u": np.uint64, "f": np.float64}.get(values.dtype.kind, object)
+    return _spread(check_ids(values[~missing].to_numpy(dtype=dtype), name), missing)
 
 
 def _spread(
@@ -194,14 +175,7 @@ def _spread(
 
 
 def decode_codes(ids: Ids | CodedIds) -> Ids:
-    """Return ids without codes.
-
-    Examples
-    --------
-    >>> coded = CodedIds(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
-    >>> decode_strings(decode_codes(coded))
-    array(['bob', 'ann', 'bob'], dtype=object)
-    """
+    """Return ids without codes."""
     return take(ids.values, ids.codes) if isinstance(ids, CodedIds) else ids
 
 
@@ -214,13 +188,7 @@ def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds: ...
 
 
 def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds:
-    """Return some of the ids, by their positions.
-
-    Examples
-    --------
-    >>> decode_strings(take(encode_strings(["ab", "", "c"]), np.array([2, 0, 2])))
-    array(['c', 'ab', 'c'], dtype=object)
-    """
+    """Return some of the ids, by their positions."""
     if isinstance(ids, CodedIds):
         return CodedIds(ids.values, ids.codes[numbers])
     if not isinstance(ids, Strings):
@@ -249,7 +217,9 @@ def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
         if missing is not None:
             array = array.fill_null(0)
         found = check_ids(array.to_numpy(zero_copy_only=False), name)
-        return IdColumn(found.ids, join_masks(missing, found.missing))
+        if found.missing is not None:  # NaN
+            missing = found.missing if missing is None else missing | found.missing
+        return IdColumn(found.ids, missing)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         array = array.cast(pa.large_string())
     if missing is not None:
@@ -262,24 +232,8 @@ def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
     return IdColumn(Strings(ends, np.frombuffer(data or b"", dtype=np.uint8)), missing)
 
 
-def join_masks(*masks: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """Return where any of the masks is true; None if there is none."""
-    found = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce(found) if found else None
-
-
 def check_ids(values: Any, name: str) -> IdColumn:
-    """Return ids as a contiguous vector of signed integers, or as strings.
-
-    Examples
-    --------
-    >>> check_ids([7, 2**40], "u").ids
-    array([            7, 1099511627776])
-    >>> check_ids(["a", 2.5], "u")
-    Traceback (most recent call last):
-    ...
-    TypeError: node ids must be all integers or all strings, but u[1] = 2.5 is a float
-    """
+    """Return ids as a contiguous vector of signed integers, or as strings."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and not isinstance(values, np.ndarray):
         array = np.asarray(values, dtype=object)  # else mixed lists become strings or floats
@@ -302,7 +256,7 @@ def check_ids(values: Any, name: str) -> IdColumn:
             f"with astype(int) or astype(str) if that is what they mean"
         )
     if array.dtype.kind in "UT":
-        return IdColumn(encode_strings(check_strings(array.tolist(), name)))
+        return IdColumn(_encode(array.tolist(), name))
     if array.dtype.kind == "u":
         array = array.astype(np.int64)
     return IdColumn(np.ascontiguousarray(array))
@@ -312,7 +266,7 @@ def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
     """Return the ids of an array of Python objects; None, NaN and pandas.NA are missing."""
     types = set(map(type, array))  # fast, and enough in the usual case
     if types == {str}:
-        return IdColumn(encode_strings(check_strings(array.tolist(), name)))
+        return IdColumn(_encode(array.tolist(), name))
     missing = np.zeros(len(array), dtype=bool)
     if types != {int}:
         missing[:] = [_is_missing(value) for value in array]
@@ -322,8 +276,7 @@ def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
         _check_object(array[at], allowed, name, at)
     mask = missing if missing.any() else None
     if allowed == (str,):
-        texts = np.where(missing, "", array).tolist()
-        return IdColumn(encode_strings(check_strings(texts, name)), mask)
+        return IdColumn(_encode(np.where(missing, "", array).tolist(), name), mask)
     return IdColumn(np.where(missing, 0, array).astype(np.int64), mask)
 
 
@@ -357,11 +310,89 @@ def _ids_from_floats(array: NDArray[Any], name: str) -> IdColumn:
     return IdColumn(whole.astype(np.int64), missing if missing.any() else None)
 
 
-def check_strings(values: list[Any], name: str) -> list[str]:
-    """Return the strings if UTF-8 can encode them all."""
-    for at, value in enumerate(values):
-        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ValueError(
-                f"node ids must be valid Unicode, but {name}[{at}] = {value!r} has a lone surrogate"
-            )
-    return values
+def _encode(values: list[str], name: str) -> Strings:
+    """Return strings in the layout of Arrow; refuse those that UTF-8 cannot encode."""
+    try:
+        return encode_strings(values)
+    except UnicodeEncodeError as error:
+        at = values.index(error.object)
+        raise ValueError(
+            f"node ids must be valid Unicode, but {name}[{at}] = {values[at]!r} has a lone "
+            f"surrogate"
+        ) from error
+
+
+def decode_ids(ids: Ids) -> NDArray[Any]:
+    """Return an array of integers or of Python strings."""
+    return decode_strings(ids) if isinstance(ids, Strings) else ids
+
+
+def id_type_of(column: Ids) -> Literal["int64", "string"]:
+    """Return what the ids of a column are."""
+    return "string" if isinstance(column, Strings) else "int64"
+
+
+def widen(column: Ids) -> Ids:
+    """Return integers with 64 bits; strings stay as they are."""
+    return column if isinstance(column, Strings) else column.astype(np.int64, copy=False)
+
+
+def arguments(column: Ids) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of which a column consists."""
+    return tuple(column) if isinstance(column, Strings) else (column,)
+
+
+def make_alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
+    """Return both columns with integers or offsets of the same width."""
+    if isinstance(a, Strings) and isinstance(b, Strings):
+        if a.offsets.dtype != b.offsets.dtype:
+            a, b = (Strings(x.offsets.astype(np.int64), x.data) for x in (a, b))
+        return a, b
+    check_id_kind(id_type_of(b), id_type_of(a))
+    both_narrow = all(not isinstance(x, Strings) and x.dtype == np.int32 for x in (a, b))
+    return (a, b) if both_narrow else (widen(a), widen(b))
+
+
+def check_equal_sizes(**sizes: int) -> None:
+    """Raise ValueError unless all columns have the same length."""
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"len({name}) = {size}" for name, size in sizes.items())
+        raise ValueError(f"the columns of edges must be equally long, got {found}")
+
+
+def check_id_kind(kind: str, expected: str | None) -> None:
+    """Refuse ids whose kind is not that of the table."""
+    words = {"int64": "integers", "string": "strings"}
+    if expected is not None and kind != expected:
+        raise TypeError(
+            f"node ids were {words[expected]} so far, but now {words[kind]} came; "
+            f"make them all strings, for example with astype(str)"
+        )
+
+
+def with_kind(column: Ids, kind: str) -> Strings:
+    """Return ids with a kind in front; those that have it already stay as they are."""
+    add_prefix: Any = _core.with_prefix  # for integers, and offsets of 32 or 64 bits
+    return Strings(*add_prefix(*arguments(widen(column)), f"{kind}:"))
+
+
+def find_plain(column: Ids, kinds: Sequence[str]) -> int:
+    """Return the position of the first id that does not start with a kind, or -1."""
+    if not isinstance(column, Strings):
+        return 0 if column.size > 0 else -1
+    offsets: Any = column.offsets
+    return _core.find_without_prefix(offsets, column.data, [f"{kind}:" for kind in kinds])
+
+
+def kinds_of(ids: Strings) -> tuple[str, ...]:
+    """Return the kinds that ids start with, in the order of appearance."""
+    offsets: Any = ids.offsets
+    return tuple(_core.kinds_of(offsets, ids.data))
+
+
+def kinds_in(state: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    """Return the kinds of nodes in the arrays of `NodeTable.get_state`."""
+    kinds = state.get("node_kinds", np.empty(0, dtype=str))
+    if kinds.dtype.kind != "U" or kinds.ndim != 1:
+        raise ValueError(f"the names of kinds must be strings, got {kinds.dtype}")
+    return tuple(kinds.tolist())

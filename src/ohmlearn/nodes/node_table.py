@@ -14,18 +14,25 @@ from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn.checks.parameters import check_option, require_extra
 from ohmlearn.errors import InputError, Setting
-from ohmlearn.nodes.id_columns import (
+from ohmlearn.nodes.node_ids import (
+    Ids,
+    Strings,
     arguments,
+    as_ids,
     check_equal_sizes,
     check_id_kind,
+    decode_ids,
+    find_plain,
+    id_type_of,
+    kinds_in,
+    kinds_of,
     make_alike,
-    number_column,
+    take,
     widen,
+    with_kind,
 )
-from ohmlearn.nodes.node_ids import Ids, Strings, as_ids, decode_strings, take
-from ohmlearn.nodes.node_types import check_kinds, find_plain, kinds_in, kinds_of, with_kind
 
-__all__ = ["NodeTable"]
+__all__ = ["NodeTable", "are_reordered", "join_tables"]
 
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
@@ -113,7 +120,8 @@ class NodeTable(Shown, Shared):
             self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
             with self._changing():
-                return number_column(table.add, widen(column))
+                numbers: Numbers = table.add(*arguments(widen(column)))
+        return numbers
 
     def add_edges(
         self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None
@@ -159,8 +167,7 @@ class NodeTable(Shown, Shared):
         check_equal_sizes(u=a.size, v=b.size)
         if kinds is not None and a.size > 0:
             self.add_kinds(kinds)
-            first, second = kinds
-            return make_alike(with_kind(a, first), with_kind(b, second))
+            return with_kind(a, kinds[0]), with_kind(b, kinds[1])
         self._check_kinds(a, "u")
         self._check_kinds(b, "v")
         return make_alike(a, b)
@@ -196,8 +203,15 @@ class NodeTable(Shown, Shared):
 
     def _check_kinds(self, column: Ids, name: str) -> None:
         """Refuse ids without a kind, if the nodes have kinds."""
-        if self._kinds:
-            check_kinds(column, self._kinds, name)
+        at = find_plain(column, self._kinds) if self._kinds else -1
+        if at < 0:
+            return
+        plain = decode_ids(take(column, np.array([at]))).tolist()[0]
+        ways = " or ".join(repr(f"{kind}:{plain}") for kind in self._kinds)
+        raise ValueError(
+            f"nodes are of the kinds {' and '.join(self._kinds)}, so ids start with one, as in "
+            f"{ways}, but {name}[{at}] = {plain!r}"
+        )
 
     @overload
     def find(self, ids: ArrayLike | Any, *, missing: Literal["raise"] = ...) -> Numbers: ...
@@ -241,7 +255,7 @@ class NodeTable(Shown, Shared):
         if absent.any():
             n_absent, n = int(np.count_nonzero(absent)), column.size
             first = take(column, np.flatnonzero(absent)[:3])
-            names = ", ".join(repr(name) for name in _decode(first).tolist())
+            names = ", ".join(repr(name) for name in decode_ids(first).tolist())
             raise InputError(
                 f"{n_absent} of {n} ids {'is' if n_absent == 1 else 'are'} not in the table: "
                 f"{names}{', ...' if n_absent > 3 else ''}; {Setting('missing', 'mask')} masks "
@@ -256,7 +270,8 @@ class NodeTable(Shown, Shared):
         with self._lock:
             self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
-            return number_column(table.find, widen(column))
+            numbers: Numbers = table.find(*arguments(widen(column)))
+        return numbers
 
     def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
         """Return the numbers of ids, with -1 for others; None if they are of another kind.
@@ -265,13 +280,12 @@ class NodeTable(Shown, Shared):
         this at a time.
         """
         with self._reading():
-            table = self.kernel
-            if table is None or isinstance(table, _core.StringNodes) != isinstance(column, Strings):
+            table: Any = self.kernel
+            if table is None or self.kind != id_type_of(column):
                 return None
             if to is None:
-                return number_column(table.find, widen(column))
-            write: Any = table.find_into
-            write(*arguments(widen(column)), to)
+                to = np.empty(column.size, np.int32)
+            table.find_into(*arguments(widen(column)), to)
             return to
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
@@ -296,7 +310,7 @@ class NodeTable(Shown, Shared):
             else:  # few of many
                 keys = self._take(at.ravel())
                 at = np.arange(at.size).reshape(at.shape)
-        ids = _decode(keys)
+        ids = decode_ids(keys)
         chosen: NDArray[Any] = ids if at is None else ids[at]
         return chosen
 
@@ -304,11 +318,7 @@ class NodeTable(Shown, Shared):
         """Return all ids as a pyarrow array, int64 or large_string."""
         pa = require_extra("pyarrow", "files")
         keys = self._keys()
-        if not isinstance(keys, Strings):
-            return pa.array(keys, type=pa.int64())
-        offsets, data = keys
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
+        return keys.to_arrow() if isinstance(keys, Strings) else pa.array(keys, type=pa.int64())
 
     def merge(self, other: NodeTable) -> Numbers:
         """Add the ids of another table; return the number in this table of each of them.
@@ -350,14 +360,9 @@ class NodeTable(Shown, Shared):
         n = min(mine.size, theirs.size)
         if n == 0:
             return True
-        if isinstance(mine, Strings) and isinstance(theirs, Strings):
-            if not np.array_equal(mine.offsets[: n + 1], theirs.offsets[: n + 1]):
-                return False
-            end = int(mine.offsets[n])  # offsets start at 0
-            return np.array_equal(mine.data[:end], theirs.data[:end])
-        if isinstance(mine, Strings) or isinstance(theirs, Strings):
+        if id_type_of(mine) != id_type_of(theirs):
             return False
-        return np.array_equal(mine[:n], theirs[:n])
+        return all(map(np.array_equal, arguments(_first(mine, n)), arguments(_first(theirs, n))))
 
     def keys_from(self, first: int) -> Ids:
         """Return the ids from a number on, as integers or encoded strings."""
@@ -379,11 +384,7 @@ class NodeTable(Shown, Shared):
         ['ann']
         """
         with self._lock:
-            keys = self._keys()
-            if isinstance(keys, Strings):
-                keys = Strings(keys.offsets[: size + 1], keys.data)
-            else:
-                keys = keys[:size]
+            keys = _first(self._keys(), size)
             table = NodeTable()
             table.add(keys)
             self._kernel = table._kernel
@@ -447,18 +448,21 @@ class NodeTable(Shown, Shared):
         taken = table.take(numbers)
         return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
 
-    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
+    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes | None:
         """Return the table, whose kind is that of the first ids."""
-        kind = "string" if isinstance(column, Strings) else "int64"
-        table = self.kernel
-        if table is None:
-            table = self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
+        kind = id_type_of(column)
+        if self.kernel is None:
+            self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
         check_id_kind(kind, self.kind)
-        return table
+        return self._kernel
 
 
-def _decode(keys: Ids) -> NDArray[Any]:
-    return decode_strings(keys) if isinstance(keys, Strings) else keys
+def _first(keys: Ids, n: int) -> Ids:
+    """Return the first ids of a table, whose offsets start at 0."""
+    if isinstance(keys, Strings):
+        offsets = keys.offsets[: n + 1]
+        return Strings(offsets, keys.data[: offsets[-1]])
+    return keys[:n]
 
 
 def _check_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
@@ -472,3 +476,33 @@ def _check_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
             f"node number {array[bad].flat[0]} is out of range; the table has {n_nodes} nodes"
         )
     return array.astype(np.int64)
+
+
+def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
+    """Return the longer of two tables that number the same ids alike.
+
+    Raises
+    ------
+    ValueError
+        If some number means two different ids.
+    """
+    if a is None or b is None or a is b:
+        return b if a is None else a
+    if a.agrees_with(b):
+        return max(a, b, key=len)
+    pairs = enumerate(zip(a.ids().tolist(), b.ids().tolist(), strict=False))
+    number, (one, other) = next(item for item in pairs if item[1][0] != item[1][1])
+    raise ValueError(
+        f"the nodes are numbered in two ways: node {number} is {one!r} in one numbering and "
+        f"{other!r} in the other; read both with the same table, as in "
+        f"read_edges(..., nodes=first.nodes)"
+    )
+
+
+def are_reordered(nodes: NodeTable | None) -> bool:
+    """Whether the ids are 0, 1, ... in another order, so that rows are easily taken for nodes."""
+    if nodes is None or nodes.kind != "int64":
+        return False
+    order = np.asarray(nodes.ids())
+    usual = np.arange(len(order))
+    return bool(np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual))

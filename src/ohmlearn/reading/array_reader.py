@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.errors import Param, Setting
-from ohmlearn.nodes.id_columns import check_equal_sizes
 from ohmlearn.nodes.node_ids import (
     EXACT,
     FractionError,
     IdColumn,
     Strings,
     as_ids,
+    check_equal_sizes,
     read_ids,
 )
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights

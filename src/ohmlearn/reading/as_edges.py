@@ -21,7 +21,7 @@ from ohmlearn.edges.wrapped import CheckedEdges
 from ohmlearn.errors import InputTypeError
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.reading.iterable_reader import columns_of_rows
 from ohmlearn.reading.read_edges import read_edges
 

@@ -18,8 +18,7 @@ from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.errors import Param, Setting, render, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
-from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
-from ohmlearn.nodes.node_types import with_kind
+from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_ids, take, with_kind
 from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
@@ -193,7 +192,7 @@ class EdgeStream(Edges, Shown):
         ids = take(ids, np.arange(min(ids.size, LOOK)))
         if len(self.kinds) == 2:
             ids = with_kind(ids, self.kinds[0])
-        found: list[Any] = (decode_strings(ids) if isinstance(ids, Strings) else ids).tolist()
+        found: list[Any] = decode_ids(ids).tolist()
         return found
 
     def _look_at_ids(self) -> Ids | None:

@@ -22,7 +22,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import adopt_csr
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier.kelner_levin import PaperSampler
 from ohmlearn.sparsifier.sampling_error import LOOSE, Sample
