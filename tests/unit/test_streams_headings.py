@@ -5,7 +5,7 @@ from stream_cases import edges
 
 from ohmlearn import read_edges
 from ohmlearn.reading import SourceError
-from ohmlearn.reading.column_headings import (
+from ohmlearn.reading.column_choice import (
     find_ends,
     is_id,
     is_one_kind,

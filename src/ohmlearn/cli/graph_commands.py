@@ -279,9 +279,9 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     """
     import numpy as np
 
+    from ohmlearn.reading.feature_table import read_node_values
     from ohmlearn.reading.label_table import as_node_ids
     from ohmlearn.reading.source_errors import refuse_source
-    from ohmlearn.reading.text_table import read_node_values
     from ohmlearn.report.write_table import check_table_path
     from ohmlearn.solver import LaplacianSolver
 

@@ -21,7 +21,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.column_headings import is_id
+from ohmlearn.reading.column_choice import is_id
 from ohmlearn.reading.label_table import as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source
 

@@ -164,18 +164,21 @@ class NodeFeatures(Shown):
         arrow = as_arrow(table, source, columns)
         if arrow.num_rows == 0:
             refuse_source(source, "is empty: there is no row with features")
-        node, names = find_columns(arrow.schema, source, node_col, columns)
-        return cls._from_arrow(arrow.select([node, *names]), source, 0, node, columns)
+        names = find_columns(arrow.schema, source, node_col, columns)
+        return cls._from_arrow(arrow.select(names), source, 0, columns)
 
     @classmethod
     def _from_arrow(
-        cls, table: Any, source: str, first_row: int, node: str, columns: Sequence[str] | None
+        cls, table: Any, source: str, first_row: int, columns: Sequence[str] | None
     ) -> Self:
-        """Return the features in a table of pyarrow; its first row has the number `first_row`."""
+        """Return the features in a table of pyarrow, whose first column has the ids.
+
+        Its first row has the number `first_row`.
+        """
         if table.num_rows == 0:
             refuse_source(source, "is empty: there is no row with features")
+        node, *names = table.column_names
         ids = take_ids(table.column(node), node, source, first_row)
-        names = [name for name in table.column_names if name != node]
         asked = () if columns is None else columns
         encoded = encode_columns(table.select(names), source, first_row, asked=asked)
         features = cls(encoded.X, names=encoded.names)
@@ -351,8 +354,8 @@ def read_features_as(
     hint: str | None = None,
 ) -> NodeFeatures:
     """Read features; the column of ids may be called as `hint`, the heading of those of labels."""
-    table, node, first_row = read_feature_table(path, node_col, columns, hint)
-    return NodeFeatures._from_arrow(table, os.fspath(path), first_row, node, columns)
+    table, first_row = read_feature_table(path, node_col, columns, hint)
+    return NodeFeatures._from_arrow(table, os.fspath(path), first_row, columns)
 
 
 def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> Any:

@@ -1,8 +1,12 @@
-"""Which columns of a source hold the two ends of a row, its weight and its time."""
+"""Which columns of a source hold the two ends of a row, its weight and its time.
+
+Columns that options name come first; then what headings mean; then what the first values are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -10,21 +14,40 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Param, Setting
-from ohmlearn.reading.column_headings import (
-    MEASURES,
-    find_ends,
-    is_one_kind,
-    is_time,
-    kinds_of_headings,
-    simplify,
-)
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.weight_scale import ScaledColumn
 
-__all__ = ["ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights", "refuse_swapped"]
+__all__ = [
+    "ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights", "find_ends", "is_id",
+    "kinds_of_headings", "names_kind", "refuse_swapped",
+]  # fmt: skip
 
 FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
+# Words that distinguish the two ends, before or after a common stem: src_ip and dst_ip.
+ROLES = (
+    ("src", "dst"), ("src", "dest"), ("src", "tgt"), ("source", "target"),
+    ("source", "destination"), ("source", "dest"), ("from", "to"), ("origin", "destination"),
+    ("start", "end"), ("sender", "receiver"), ("sender", "recipient"), ("left", "right"),
+    ("first", "second"), ("u", "v"), ("i", "j"), ("a", "b"), ("1", "2"), ("0", "1"),
+)  # fmt: skip
+# If several pairs have common stems, those of these are the ends.
+ID_STEMS = ("", "id", "node", "node_id", "name")
+TIME_ENDINGS = ("_at", "_time", "_date", "_ts", "timestamp", "datetime")
+MEASURES = ("amount", "price", "count", "rating", "score", "stars", "value", "quantity", "qty")
+# Pairs of roles that things of one kind have.
+ONE_KIND = (
+    ("seller", "buyer"), ("lender", "borrower"), ("giver", "taker"), ("who", "whom"),
+    ("debtor", "creditor"), ("caller", "callee"), ("employee", "manager"), ("parent", "child"),
+    ("follower", "following"), ("user", "friend"), ("user", "follower"), ("author", "coauthor"),
+    ("winner", "loser"), ("home", "away"), ("subject", "object"), ("head", "tail"),
+    ("importer", "exporter"), ("origin", "destination"), ("predecessor", "successor"), ("s", "t"),
+    ("left", "right"),
+)  # fmt: skip
+ROLES_OF_ONE_KIND = frozenset((*ONE_KIND, *EDGE_ENDS))
+ID_ENDINGS = (
+    "id", "ids", "key", "uid", "uuid", "no", "nr", "number", "num", "code", "name", "hash"
+)  # fmt: skip
 
 
 class ColumnChoice(NamedTuple):
@@ -97,17 +120,6 @@ def choose_columns(
     """Return the columns that the options name, else those that names or values suggest.
 
     A guess that is not clear is refused.
-
-    Examples
-    --------
-    >>> print(choose_columns("e.csv", ReadOptions(), ["id", "src", "dst", "weight"], 4))
-    u = 'src', v = 'dst', weights = 'weight' (guessed)
-    >>> print(choose_columns("e.txt", ReadOptions(weight_col=2), None, 3))
-    u = column 0, v = column 1, weights = column 2 (ends guessed)
-    >>> print(choose_columns("e.csv", ReadOptions(time=True), ["ts", "a", "b"], 3))
-    u = 'a', v = 'b', no weights, times = 'ts' (guessed)
-    >>> print(choose_columns("e.csv", ReadOptions(bipartite=True), ["user_id", "item_id"], 2))
-    u = 'user_id', v = 'item_id', no weights, two kinds of nodes (user:..., item:...) (guessed)
     """
     return _Choice(source, options, names, n_columns, values or ColumnSample()).make()
 
@@ -132,36 +144,23 @@ class _Choice:
     def make(self) -> ColumnChoice:
         """Choose times first, then weights, then ends, which are neither."""
         options = self.options
-        u, v, w = (
-            None if column is None else self.find(column)
-            for column in (
-                options.source_col,
-                options.target_col,
-                None if options.weight is None else options.weight.column,
-            )
-        )
-        event = None if options.event_id_col is None else self.find(options.event_id_col)
+        weight = options.weight and options.weight.column
+        named = (options.source_col, options.target_col, weight, options.event_id_col)
+        u, v, w, event = (None if column is None else self.find(column) for column in named)
         t = self.find_times({u, v, w, event})
         if w is None and options.weight_col is not False:  # ends that are named are not weights
-            found = (self.lower.index(name) for name in self.rows.weights if name in self.lower)
-            w = next((at for at in found if at not in (u, v, t, event)), None)
+            w = self.find_usual(self.rows.weights, {u, v, t, event})
         guessed = self.say_guessed()
         if u is None or v is None:
             u, v = self.find_ends(u, v, w, t, event)
-        if event is not None and event in (u, v, w, t):
+        more = {"the weights": w, "the times": t, "the ids of events": event}
+        used = [u, v, *(at for at in more.values() if at is not None)]
+        if len(set(used)) < len(used):
+            also = [f", and {at} for {what}" for what, at in more.items() if at is not None]
             refuse_source(
                 self.source,
-                f"the column of event ids, {event}, is an end, the weight or the time, too; "
-                f"{self.name_them}",
-            )
-        if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
-            refuse_source(
-                self.source,
-                f"{self.rows.one} needs different columns, got {u} and {v}"
-                + (f", and {w} for the weights" if w is not None else "")
-                + (f", and {t} for the times" if t is not None else "")
-                + f"; {self.name_them}"
-                + (f" and {self.rows.weight_option}" if self.rows.weights else ""),
+                f"{self.rows.one} needs different columns, got {u} and {v}{''.join(also)}; "
+                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
             )
         if self.names is None and options.weight_col is None and options.rows.has_unnamed_weights:
             w = self.find_unnamed_weight({u, v, t, event})
@@ -221,8 +220,9 @@ class _Choice:
         """Return the position of a column that the options name."""
         if isinstance(column, str):
             if self.names is None:
-                why = f"has no names of columns, so there is no column {column!r}"
-                refuse_source(self.source, why)
+                refuse_source(
+                    self.source, f"has no names of columns, so there is no column {column!r}"
+                )
             if column not in self.names:
                 refuse_source(self.source, f"has no column {column!r}, only {self.show_names()}")
             return self.names.index(column)
@@ -241,11 +241,15 @@ class _Choice:
         time = self.options.time
         if time is not True:
             return None if time is None else self.find(time)
-        found = (self.lower.index(name) for name in TIMES if name in self.lower)
-        t = next((at for at in found if at not in taken), None)
+        t = self.find_usual(TIMES, taken)
         if t is None:
             self.refuse_times(taken)
         return t
+
+    def find_usual(self, names: Sequence[str], taken: set[int | None]) -> int | None:
+        """Return the first column with one of some usual names that is not taken."""
+        found = (self.lower.index(name) for name in names if name in self.lower)
+        return next((at for at in found if at not in taken), None)
 
     def refuse_times(self, taken: set[int | None]) -> NoReturn:
         """Refuse a source whose column of times is not named, and name one that may have them."""
@@ -256,9 +260,8 @@ class _Choice:
                 f"give its position, for example {Setting('time', others[-1])}" if others else ""
             )
         else:
-            found = ", ".join(shorten(name) for name in self.names[:20])
-            problem = f"no column has a usual name of times, such as {TIMES[0]!r}"
-            problem += f"; the columns are {found}"
+            problem = f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are "
+            problem += self.show_names()
             example = Setting("time", self.names[others[-1]]) if others else ""
             remedy = f"if one has the times, name it, for example {example}" if others else ""
         refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
@@ -384,3 +387,125 @@ def refuse_swapped(source: str, u: str, v: str) -> NoReturn:
         f"two files swapped? If not, name the columns with {Param('node_col')} and "
         f"{Param('label_col')}",
     )
+
+
+def simplify(heading: str) -> str:
+    """Return a heading in lower case, with underscores between words."""
+    parts = re.sub(r"(?<=[^\W_A-Z\d])(?=[A-Z])", "_", heading)
+    return re.sub(r"[\W_]+", "_", parts).strip("_").lower()
+
+
+def kind_of(heading: str) -> str:
+    """Return what a column of ids is about: its heading without an ending such as _id."""
+    word = simplify(heading)
+    for ending in ID_ENDINGS:
+        word = word.removesuffix(f"_{ending}")
+    return word.removeprefix("id_")
+
+
+def names_kind(heading: str, kind: str) -> bool:
+    """Whether the heading of a column of ids names a kind of nodes."""
+    found, kind = kind_of(heading), simplify(kind)
+    return found in (kind, f"{kind}s", *(kind + ending for ending in ID_ENDINGS))
+
+
+def is_id(heading: str) -> bool:
+    """Whether a heading says that a column has ids, such as user_id."""
+    return simplify(heading).endswith("_id")
+
+
+def is_time(heading: str) -> bool:
+    """Whether a column usually has times, by its heading."""
+    name = simplify(heading)
+    return name in TIMES or name.endswith(TIME_ENDINGS) or "timestamp" in name
+
+
+def find_ends(
+    headings: Sequence[str],
+    usual: Sequence[tuple[str, str]],
+    not_ends: Collection[int] = (),
+    doubtful: Collection[int] = (),
+) -> tuple[int, int] | None:
+    """Return the positions of the two columns whose headings say that they are the ends.
+
+    These are a pair of `usual` names, or a pair that differs in its roles only, or the only two
+    columns whose headings end with id.
+    Returns None if there is no such pair, or more than one. The columns `not_ends` are left out,
+    those in `doubtful` unless they have usual names.
+    """
+    names = ["" if at in not_ends else name.strip().lower() for at, name in enumerate(headings)]
+    if (found := _find_pair(names, usual)) is not None:
+        return found
+    left_out = {at for at, name in enumerate(headings) if is_time(name)} | {*not_ends, *doubtful}
+    simple = ["" if at in left_out else simplify(name) for at, name in enumerate(headings)]
+    pairs = dict(_pairs_of_roles(simple))
+    preferred = [pairs[stem] for stem in ID_STEMS if stem in pairs]
+    if preferred or len(pairs) == 1:
+        return (preferred or list(pairs.values()))[0]
+    if pairs:
+        return None
+    kinds = [name and kind_of(name) for name in simple]
+    if (found := _find_pair(kinds, usual)) is not None:
+        return found
+    if (found := _find_pair(kinds, ONE_KIND)) is not None:
+        return min(found), max(found)
+    typed = [at for at, name in enumerate(simple) if name.endswith("_id")]
+    return (typed[0], typed[1]) if len(typed) == 2 else None
+
+
+def _find_pair(names: Sequence[str], usual: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
+    """Return the positions of the first pair of usual names."""
+    found = (pair for pair in usual if pair[0] in names and pair[1] in names)
+    pair = next(found, None)
+    return None if pair is None else (names.index(pair[0]), names.index(pair[1]))
+
+
+def _pairs_of_roles(names: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the stem and the positions of pairs such as src_ip and dst_ip."""
+    places = {name: at for at, name in reversed(list(enumerate(names))) if name}
+    for one, other in reversed(ROLES):  # of one stem, the first pair is used
+        for name, at in places.items():
+            for stem, partner in _partners(name, one, other):
+                if partner in places and stem not in MEASURES:
+                    yield stem, (at, places[partner])
+
+
+def _partners(name: str, one: str, other: str) -> Iterator[tuple[str, str]]:
+    """Yield the stem of a name with a role, and the same name with the other role."""
+    if name == one:
+        if len(one) > 1:  # the letters a and b alone say little
+            yield "", other
+    elif name.startswith(f"{one}_"):
+        stem = name.removeprefix(f"{one}_")
+        yield stem, f"{other}_{stem}"
+    elif name.endswith(f"_{one}"):
+        stem = name.removesuffix(f"_{one}")
+        yield stem, f"{stem}_{other}"
+    elif one.isdecimal() and name.endswith(one) and not name[: -len(one)][-1:].isdecimal():
+        stem = name.removesuffix(one)
+        yield stem, stem + other
+
+
+def kinds_of_headings(one: str, other: str) -> tuple[str, str]:
+    """Return names of the two kinds of nodes in two columns."""
+    kinds = kind_of(one), kind_of(other)
+    if kinds[0] == kinds[1] or not all(map(_is_word, kinds)):
+        return "left", "right"
+    return kinds
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name is more than one letter; in some languages one is a word."""
+    return len(name) > 1 or not name.isascii()
+
+
+def is_one_kind(one: str, other: str) -> bool:
+    """Whether headings look like roles of nodes of one kind, or say nothing about kinds."""
+    names = [simplify(one), simplify(other)]
+    if not all(map(_is_word, names)) or kind_of(one) == kind_of(other):
+        return True
+    for pair in (names, names[::-1]):
+        kinds = kind_of(pair[0]), kind_of(pair[1])
+        if not {tuple(pair), kinds}.isdisjoint(ROLES_OF_ONE_KIND) or dict(_pairs_of_roles(pair)):
+            return True
+    return False

@@ -18,8 +18,13 @@ from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
-from ohmlearn.reading.column_headings import find_ends, is_id
+from ohmlearn.reading.column_choice import (
+    ColumnChoice,
+    ColumnSample,
+    choose_columns,
+    find_ends,
+    is_id,
+)
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source, refuse_or_count

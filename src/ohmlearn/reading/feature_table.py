@@ -1,4 +1,8 @@
-"""Tables of features in files: which column has the ids, and the columns as tables of pyarrow."""
+"""Tables about nodes: features from files of any format, as tables of pyarrow; and columns of text.
+
+Text is read by the reader of edges, so quotes, comments and delimiters mean the same, and without
+pyarrow; every other format by pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +11,56 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, InputTypeError, Param
-from ohmlearn.reading.byte_blocks import ByteSource
-from ohmlearn.reading.column_headings import find_ends, is_id
+from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
+from ohmlearn.reading.column_choice import ColumnChoice, find_ends, is_id
+from ohmlearn.reading.csv_reader import describe_fault, start_text
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
 from ohmlearn.reading.read_options import EDGE_ENDS
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
-from ohmlearn.reading.text_table import read_text_table
 
-__all__ = ["NODES", "Column", "FeatureTable", "find_columns", "read_feature_table"]
+__all__ = [
+    "NODES",
+    "Column",
+    "FeatureTable",
+    "NodeValues",
+    "find_columns",
+    "read_feature_table",
+    "read_node_values",
+]
 
 Column = str | int
 NODES = ("node", "node_id", "id")  # usual headings of the column of ids, in lower case
 INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores an index without a name
 # Texts that mean a missing value, in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>")
-FORMATS = {
-    "csv": "CSV",
-    "tsv": "TSV",
-    "text": "CSV",
-    "jsonl": "JSON lines",
-    "parquet": "Parquet",
-    "arrow": "Arrow IPC",
-}
+TEXTS = ("csv", "tsv", "text")
 
 
 class FeatureTable(NamedTuple):
     """The columns of files."""
 
-    table: Any  # of pyarrow
-    node: str  # the column of ids
+    table: Any  # of pyarrow; the first column has the ids
     first_row: int  # number of the first row, for messages
 
 
 class Wanted(NamedTuple):
-    """What was asked for."""
+    """Which columns are asked for."""
 
     node_col: Column | None
     columns: Sequence[str] | None
     hint: str | None  # what the ids of the labels are called
-
-
-class Found(NamedTuple):
-    """What the columns of a table are."""
-
-    node: str
-    features: list[str]
 
 
 def read_feature_table(
@@ -70,8 +73,8 @@ def read_feature_table(
 
     A column called as `hint` has the ids if no column has a usual name.
     """
-    require_extra("pyarrow", "files")
-    name, wanted = os.fspath(path), Wanted(node_col, columns, hint)
+    pa = require_extra("pyarrow", "files")
+    name = os.fspath(path)
     files = find_files(name)
     if len(files) > 1:
         check_one_format(name, files, None, None)
@@ -81,15 +84,20 @@ def read_feature_table(
             name,
             f"features in the format {kind} cannot be read; use Parquet, CSV, JSON lines or Arrow",
         )
-    tables = []
+    what, read = READERS[kind]
+    tables: list[Any] = []
     for file in files:
-        with reading(file, FORMATS[kind]):
-            table, node = READERS[kind](file, wanted)
+        with reading(file, what):
+            table = read(file, Wanted(node_col, columns, hint))
             table.validate(full=True)  # Parquet does not check UTF-8
+        if tables and table.column_names != tables[0].column_names:
+            refuse_source(file, f"has other columns than {files[0]}: {table.column_names}")
         tables.append(table)
-    table = tables[0] if len(tables) == 1 else _concatenate(name, files, tables)
-    first_row = 2 if kind in ("csv", "tsv", "text") and len(files) == 1 else 1
-    return FeatureTable(table, node, first_row)
+    first_row = 2 if kind in TEXTS and len(files) == 1 else 1
+    if len(files) == 1:
+        return FeatureTable(tables[0], first_row)
+    with reading(name, "files with the same columns"):  # types may differ in what Arrow can unify
+        return FeatureTable(pa.concat_tables(tables, promote_options="permissive"), first_row)
 
 
 def find_columns(
@@ -98,15 +106,15 @@ def find_columns(
     node_col: Column | None,
     columns: Sequence[str] | None,
     hint: str | None = None,
-) -> Found:
-    """Return the name of the column of ids and those of the features.
+) -> list[str]:
+    """Return the name of the column of ids, and then those of the features.
 
     Examples
     --------
     >>> import pyarrow
     >>> schema = pyarrow.schema({"age": "int64", "id": "string", "city": "string"})
     >>> find_columns(schema, "people.csv", None, None)
-    Found(node='id', features=['age', 'city'])
+    ['id', 'age', 'city']
     """
     names = schema.names
     if len(set(names)) < len(names):
@@ -115,11 +123,9 @@ def find_columns(
     meta = (schema.metadata or {}).get(b"pandas")
     indices = json.loads(meta).get("index_columns", []) if meta else []
     index = indices[0] if len(indices) == 1 and isinstance(indices[0], str) else None
-    index = index if index in names else None
-    node = find_node_column(names, source, node_col, index, hint)
+    node = find_node_column(names, source, node_col, index if index in names else None, hint)
     if columns is None:
-        chosen = [name for name in names if name != node and name and not INDEX.fullmatch(name)]
-        return Found(node, chosen)
+        return [node, *(x for x in names if x != node and x and not INDEX.fullmatch(x))]
     if isinstance(columns, str) or not columns:
         raise InputError(f"{Param('columns')} must be a list of names of columns, got {columns!r}")
     for name in columns:
@@ -127,33 +133,17 @@ def find_columns(
             refuse_source(source, f"has no column {name!r}; {_list_columns(names)}")
         if name == node:
             refuse_source(source, f"{name!r} is the column of ids; it cannot be a feature, too")
-    return Found(node, list(dict.fromkeys(columns)))
+    return list(dict.fromkeys([node, *columns]))
 
 
 def find_node_column(
-    names: list[str],
-    source: str,
-    node_col: Column | None,
-    index: str | None = None,
-    hint: str | None = None,
+    names: list[str], source: str, node_col: Column | None, index: str | None, hint: str | None
 ) -> str:
     """Return the name of the column of ids.
 
     That is the one asked for, else the `index` of pandas if it has a name, else a column called
     node, node_id or id, else the one called as the ids of the labels (`hint`), else the other
     `index`, else the only column with a name such as user_id.
-
-    Examples
-    --------
-    >>> find_node_column(["age", "Node_ID"], "people.csv", None)
-    'Node_ID'
-    >>> find_node_column(["package", "svd1", "svd2"], "packages.csv", None, hint="Package")
-    'package'
-    >>> find_node_column(["age", "city"], "people.csv", None)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.reading.SourceError: people.csv: no column is called node, node_id or id; name the one
-    with the ids in node_col; the columns are 'age', 'city'
     """
     if node_col is not None:
         if isinstance(node_col, bool) or not isinstance(node_col, str | int):
@@ -173,13 +163,14 @@ def find_node_column(
     if named is not None:
         return named
     # Columns that are numbered, such as svd1 and svd2, are features.
-    ends = find_ends([name for name in names if not name[-1:].isdigit()], EDGE_ENDS)
+    plain = [name for name in names if not name[-1:].isdigit()]
+    ends = find_ends(plain, EDGE_ENDS)
     if ends is not None:
-        u, v = ([name for name in names if not name[-1:].isdigit()][at] for at in ends)
         refuse_source(
             source,
-            f"the columns {u!r} and {v!r} seem to be the ends of edges, not features of nodes; are "
-            f"the files swapped? If not, name the column with the ids in {Param('node_col')}",
+            f"the columns {plain[ends[0]]!r} and {plain[ends[1]]!r} seem to be the ends of edges, "
+            f"not features of nodes; are the files swapped? If not, name the column with the ids "
+            f"in {Param('node_col')}",
         )
     known = [name for name in names if is_id(name)]
     if len(known) == 1:
@@ -196,42 +187,21 @@ def _list_columns(names: list[str]) -> str:
     return f"the columns are {shown}{', ...' if len(names) > 20 else ''}"
 
 
-def _concatenate(name: str, files: list[str], tables: list[Any]) -> Any:
-    """Return the rows of several files; types of columns may differ in what Arrow can unify."""
-    import pyarrow as pa
-
-    first = tables[0].column_names
-    for file, table in zip(files, tables, strict=True):
-        if table.column_names != first:
-            refuse_source(file, f"has other columns than {files[0]}: {table.column_names}")
-    with reading(name, "files with the same columns"):
-        return pa.concat_tables(tables, promote_options="permissive")
-
-
-Read = tuple[Any, str]  # a table, and the name of its column of ids
-
-
-def _read_parquet(path: str, wanted: Wanted) -> Read:
+def _read_parquet(path: str, wanted: Wanted) -> Any:
     parquet = require_extra("pyarrow.parquet", "files")
     with _open(path) as file:
-        found = find_columns(parquet.read_schema(file), path, *wanted)
-        file.seek(0)
-        return parquet.ParquetFile(file).read([found.node, *found.features]), found.node
+        opened = parquet.ParquetFile(file)
+        return opened.read(find_columns(opened.schema_arrow, path, *wanted))
 
 
-def _read_arrow(path: str, wanted: Wanted) -> Read:
+def _read_arrow(path: str, wanted: Wanted) -> Any:
     import pyarrow as pa
 
     with _open(path) as file:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
-    return _select(table, path, wanted)
-
-
-def _select(table: Any, path: str, wanted: Wanted) -> Read:
-    found = find_columns(table.schema, path, *wanted)
-    return table.select([found.node, *found.features]), found.node
+    return table.select(find_columns(table.schema, path, *wanted))
 
 
 @contextmanager
@@ -247,7 +217,7 @@ def _open(path: str) -> Iterator[Any]:
             yield file
 
 
-def _read_json(path: str, wanted: Wanted) -> Read:
+def _read_json(path: str, wanted: Wanted) -> Any:
     json = require_extra("pyarrow.json", "files")
     with ByteSource(path) as source:
         if not source.file.read(1):
@@ -255,27 +225,24 @@ def _read_json(path: str, wanted: Wanted) -> Read:
     with ByteSource(path) as source:
         # Types of columns are those of the first block, so it is large.
         table = json.read_json(source.file, json.ReadOptions(block_size=1 << 24))
-    return _select(table, path, wanted)
+    return table.select(find_columns(table.schema, path, *wanted))
 
 
-def _read_text(path: str, wanted: Wanted) -> Read:
+def _read_text(path: str, wanted: Wanted) -> Any:
     """Read a table with a header; ids are read as strings, so that 007 stays as it is."""
     import pyarrow as pa
 
     pc = require_extra("pyarrow.compute", "files")
-    style = "tsv" if find_format(path) == "tsv" else "csv"
-    found = Found("", [])
 
     def choose(names: list[str], first: bytes) -> list[str]:
-        nonlocal found
         _check_heading(path, names, first, wanted)
         schema = pa.schema([(name, pa.string()) for name in names])
-        found = find_columns(schema, path, *wanted)
-        return [found.node, *found.features]
+        return find_columns(schema, path, *wanted)
 
-    table = read_text_table(path, style, "features", choose).to_arrow()
-    for at, name in enumerate(table.column_names):
-        column = table.column(at)
+    columns: dict[str, Any] = {}
+    for name, blocks in read_text_table(path, "features", choose).columns.items():
+        parts = [block.to_arrow() for block in blocks]
+        column = pa.chunked_array(parts, pa.large_string())
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
@@ -283,13 +250,12 @@ def _read_text(path: str, wanted: Wanted) -> Read:
                 path, f"the column {name!r} is not UTF-8; convert the file, for example with iconv"
             )
         simple = pc.utf8_trim_whitespace(column)
-        if name == found.node:
-            known = pc.if_else(pc.equal(simple, ""), None, column)
+        if not columns:  # the ids
+            columns[name] = pc.if_else(pc.equal(simple, ""), None, column)
         else:
             missing = pc.is_in(pc.utf8_lower(simple), pa.array(MISSING, pa.large_string()))
-            known = _as_values(pc.if_else(missing, None, column))
-        table = table.set_column(at, name, known)
-    return table, found.node
+            columns[name] = _as_values(pc.if_else(missing, None, column))
+    return pa.table(columns)
 
 
 def _as_values(texts: Any) -> Any:
@@ -329,27 +295,105 @@ def _check_heading(path: str, names: list[str], first: bytes, wanted: Wanted) ->
         name.strip().lower() in (*NODES, wanted.hint) or is_id(name) for name in names
     )
     numbers = [name.strip() for name in names if NUMBER.fullmatch(name.strip())]
-    if len(numbers) == len(names) or (not is_named and not _are_counted(numbers)):
+    # Numbers may be the names of columns if they count, as 0, 1, 2; others are values.
+    counted = [[str(at + k) for at in range(len(numbers))] for k in (0, 1)]
+    if len(numbers) == len(names) or not (is_named or numbers in counted):
         refuse_source(path, f"the first line, {text}, must be a header with the names of columns")
 
 
-def _are_counted(numbers: list[str]) -> bool:
-    """Whether numbers may be the names of columns, such as 0, 1, 2; others are values.
-
-    Examples
-    --------
-    >>> _are_counted(["0", "1", "2"]), _are_counted(["30"]), _are_counted(["0.5", "1.5"])
-    (True, False, False)
-    """
-    starts = (range(first, first + len(numbers)) for first in (0, 1))
-    return any(numbers == [str(number) for number in counted] for counted in starts)
-
-
-READERS: dict[str, Callable[[str, Wanted], Read]] = {
-    "csv": _read_text,
-    "tsv": _read_text,
-    "text": _read_text,
-    "jsonl": _read_json,
-    "parquet": _read_parquet,
-    "arrow": _read_arrow,
+# What a format is called in messages, and its reader, which puts the column of ids first.
+READERS: dict[str, tuple[str, Callable[[str, Wanted], Any]]] = {
+    **dict.fromkeys(TEXTS, ("CSV", _read_text)),
+    "jsonl": ("JSON lines", _read_json),
+    "parquet": ("Parquet", _read_parquet),
+    "arrow": ("Arrow IPC", _read_arrow),
 }
+
+
+class TextTable(NamedTuple):
+    """Columns of a text."""
+
+    names: list[str]  # of all columns
+    columns: dict[str, list[Strings]]  # the chosen ones, in blocks of rows
+    lines: NDArray[np.int64]  # number of the first line of each row, from 1
+
+
+def read_text_table(
+    path: str, one: str, choose: Callable[[list[str], bytes], Sequence[str]] | None = None
+) -> TextTable:
+    """Read a text whose first record names the columns; `one` is a row, in words.
+
+    `choose` returns the names of the columns to read, given all names and the first record. By
+    default all columns are read.
+    """
+    style = "tsv" if find_format(path) == "tsv" else "csv"
+    with ByteSource(path) as source:
+        blocks = line_blocks(source)
+        start = start_text(path, blocks, style, one)
+        layout = start.layout
+        layout.n_fields = len(start.fields)
+        names = [field.decode(errors="replace") for field in start.fields]
+        chosen = list(names if choose is None else choose(names, start.first))
+        at = [names.index(name) for name in chosen]
+        columns: list[list[Strings]] = [[] for _ in at]
+        rest, line = start.after_header()
+        lines = [np.empty(0, np.int64)]
+        for block in chain([b""], blocks, [None]):
+            rest += block or b""
+            text = np.frombuffer(rest, np.uint8)
+            found: Any = _core.take_fields(text, layout, at, block is None)
+            _, _, numbers, fields, fault, n_consumed = found
+            if fault is not None:
+                why = describe_fault(fault, ColumnChoice(0, 1, None, names, ""))
+                refuse_source(path, f"{why}; correct it", line + fault.line)
+            for blocks_of_column, field in zip(columns, fields, strict=True):
+                blocks_of_column.append(Strings(*field))
+            lines.append(line + numbers)
+            line += rest.count(b"\n", 0, n_consumed)
+            rest = rest[n_consumed:]
+    return TextTable(names, dict(zip(chosen, columns, strict=True)), np.concatenate(lines))
+
+
+class NodeValues(NamedTuple):
+    """Values of nodes, as read from a file."""
+
+    heading: str  # of the column of nodes
+    nodes: list[Any]  # strings from text, else of the type in the file
+    names: list[str]  # of the columns of values
+    values: NDArray[np.float64]
+    rows: list[int]  # of the file, from 1, for messages; in text, the header is the first
+
+
+def read_node_values(path: str) -> NodeValues:
+    """Read a table whose first column is a node id and the others are numbers."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    if find_format(path) not in TEXTS:
+        table = read_feature_table(path, node_col=0).table
+        names = table.column_names
+        columns = [column.to_pylist() for column in table.columns]
+        rows = list(range(1, table.num_rows + 1))
+    else:
+        with reading(path, "text"):
+            found = read_text_table(path, "a node and its values")
+        names, rows = found.names, found.lines.tolist()
+        columns = [
+            [text for block in blocks for text in decode_strings(block).tolist()]
+            for blocks in found.columns.values()
+        ]
+    if len(names) < 2 or not rows:
+        refuse_source(path, "a header, a column of node ids and one or more of values are needed")
+    if len({"node", *names[1:]}) < len(names) or names[0] in names[1:]:
+        refuse_source(
+            path,
+            f"columns of values must have different names, and none may be 'node', got {names[1:]}",
+        )
+    values = np.empty((len(rows), len(names) - 1))
+    for at, column in enumerate(columns[1:]):
+        for i, value in enumerate(column):
+            try:
+                values[i, at] = float(value)
+            except (TypeError, ValueError):
+                why = f"{names[at + 1]!r} is not a number: {value!r}"
+                refuse_source(path, why, rows[i])
+    return NodeValues(names[0], columns[0], names[1:], values, rows)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
-from ohmlearn.reading.column_choice import ColumnChoice, refuse_swapped
-from ohmlearn.reading.column_headings import names_kind
+from ohmlearn.reading.column_choice import ColumnChoice, names_kind, refuse_swapped
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.read_edges import find_sources
 from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from ohmlearn._warnings import warn
 from ohmlearn.errors import OhmWarning, Setting
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.column_choice import ColumnChoice
-from ohmlearn.reading.column_headings import kinds_of_headings
+from ohmlearn.reading.column_choice import ColumnChoice, kinds_of_headings
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
