@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 from benchmarks.families import FAMILIES, Ruler
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak
 from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
-from ohmlearn.cluster.dask_local import SETTINGS
+from ohmlearn.cluster.dask_tree import SETTINGS
 from ohmlearn.dask import ClusterEdges, sparsify
 
 ROW_GROUP = 1 << 20

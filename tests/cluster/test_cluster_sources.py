@@ -9,9 +9,9 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from ohmlearn import read_edges  # noqa: E402
-from ohmlearn.cluster.dask_partitions import find_partitions  # noqa: E402
 from ohmlearn.cluster.partitions import open_partition  # noqa: E402
-from ohmlearn.reading import ReadOptions, SourceError  # noqa: E402
+from ohmlearn.dask import ClusterEdges  # noqa: E402
+from ohmlearn.reading import SourceError  # noqa: E402
 
 
 def edges_of(streams):
@@ -39,10 +39,9 @@ def test_partitions_have_the_edges_of_the_stream(tmp_path):
             (str(tmp_path), "n >= 850 and day > '2026-01-01'"),
             (addresses, "n < 120"),
         ):
-            options = ReadOptions(where=where)
-            parts, _ = find_partitions(source, 400, options)
-            assert len(parts) > 5  # some of them are empty
-            found = edges_of(open_partition(part.content, options) for part in parts)
+            edges = ClusterEdges(source, partition_edges=400, where=where)
+            assert edges.n_partitions > 5  # some of them are empty
+            found = edges_of(open_partition(x.content, edges.options) for x in edges.partitions)
             assert found == edges_of([read_edges(source, where=where)])
             assert len(found) == {"n >": 300, "n <": 360}[where[:3]]
 
@@ -51,13 +50,9 @@ def test_columns_of_a_condition_stay_in_a_data_frame():
     dd = pytest.importorskip("dask.dataframe")
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"junk": range(10), "u": range(10), "v": range(1, 11), "n": range(10)})
-    options = ReadOptions(source_col="u", target_col="v", where="n > 6")
-    parts, _ = find_partitions(dd.from_pandas(frame, npartitions=1), 100, options)
-    found = edges_of([open_partition(parts[0].content.compute(scheduler="sync"), options)])
-    assert found == [(7, 8), (8, 9), (9, 10)]
+    cut, ends = dd.from_pandas(frame, npartitions=1), {"source_col": "u", "target_col": "v"}
+    edges = ClusterEdges(cut, where="n > 6", **ends)
+    content = edges.partitions[0].content.compute(scheduler="sync")
+    assert edges_of([open_partition(content, edges.options)]) == [(7, 8), (8, 9), (9, 10)]
     with pytest.raises(SourceError, match="the DataFrame: has no column 'm' for where"):
-        find_partitions(
-            dd.from_pandas(frame, npartitions=1),
-            100,
-            ReadOptions(source_col="u", target_col="v", where="m > 6"),
-        )
+        ClusterEdges(cut, where="m > 6", **ends)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from ohmlearn.cluster.dask_partitions import find_partitions
 from ohmlearn.cluster.partitions import open_partition
 from ohmlearn.dask import ClusterEdges, PartitionError
 from ohmlearn.reading import ReadOptions
@@ -40,11 +39,11 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_partitions_of_files_have_times(files: list[Path]):
-    options = ReadOptions(time=True)
-    parts, columns = find_partitions(list(files), 250, options)
-    assert columns == "u = 'src', v = 'dst', no weights, times = 'ts' (guessed)"
-    assert len(parts) > 2
-    assert [t for part in parts for t in times(part.content, options)] == T.tolist()
+    edges = ClusterEdges(files, partition_edges=250, time=True)
+    assert edges.columns == "u = 'src', v = 'dst', no weights, times = 'ts' (guessed)"
+    assert edges.n_partitions > 2
+    found = [times(part.content, edges.options) for part in edges.partitions]
+    assert [t for part in found for t in part] == T.tolist()
 
 
 def test_edges_know_what_their_times_are(two: Client, files: list[Path]):
@@ -67,12 +66,11 @@ def test_data_frames_have_times(two: Client):
     cut = dataframe.from_pandas(frame, npartitions=2)
     names: dict[str, Any] = {"source_col": "a", "target_col": "b", "time": "ts"}
     for options in (names, {"source_col": 2, "target_col": 3, "time": 1}):
-        parts, columns = find_partitions(cut, 1000, ReadOptions(**options))
-        assert columns == "u = 'a', v = 'b', no weights, times = 'ts'"
-        found = [times(part.content.compute(), ReadOptions(**options)) for part in parts]
+        edges = ClusterEdges(cut, client=two, **options)
+        assert edges.columns == "u = 'a', v = 'b', no weights, times = 'ts'"
+        found = [times(part.content.compute(), edges.options) for part in edges.partitions]
         assert [len(part) for part in found] == [N // 2, N // 2]
         assert [t for part in found for t in part] == T.tolist()
-        edges = ClusterEdges(cut, client=two, **options)
         assert edges.time_unit is None  # the partitions are not computed for it
         assert edges.sparsify(random_state=0).n_edges_seen_ == N
         assert edges.time_unit == "date"

@@ -12,7 +12,8 @@ from fuzz_saved import change_array
 
 from ohmlearn._arrays_file import HEAD, MAGIC, VERSION, unpack_arrays
 from ohmlearn.cluster import Partial, PartialProduct, add_products
-from ohmlearn.cluster.partition_work import Multiplying, Sparsifying
+from ohmlearn.cluster.partition_product import Multiplying
+from ohmlearn.cluster.partition_sparsifier import Sparsifying
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading import ReadOptions
 

@@ -174,15 +174,15 @@ def test_an_empty_dataframe_is_an_empty_graph(spark: Any, n_parts: int):
 def test_results_larger_than_a_row(
     spark: Any, files: list[Path], alone: bytes, monkeypatch: pytest.MonkeyPatch
 ):
-    from ohmlearn.cluster import spark_rows
+    from ohmlearn.cluster import spark_jobs
 
-    tree = spark_rows.Tree(None, 2, [3, 2, 1], [[7, 8], [0]])  # type: ignore[arg-type]
-    monkeypatch.setattr(spark_rows, "PART", 10)
-    batches = list(spark_rows._split(bytes(range(35)), 2, tree, 0))
+    tree = spark_jobs.Tree(None, 2, [3, 2, 1], [[7, 8], [0]])  # type: ignore[arg-type]
+    monkeypatch.setattr(spark_jobs, "PART", 10)
+    batches = list(spark_jobs._split(bytes(range(35)), 2, tree, 0))
     assert [batch.to_pylist()[0]["part"] for batch in batches] == [0, 1, 2, 3]
     assert all(batch.to_pylist()[0]["key"] == 8 for batch in batches)
     found = [row for batch in reversed(batches) for row in batch.to_pylist()]
-    assert spark_rows.join_rows(found) == bytes(range(35))
+    assert spark_jobs.join_rows(found) == bytes(range(35))
 
 
 def test_merges_are_spread_over_tasks(spark: Any):

@@ -1,5 +1,6 @@
 """The shape of the tree of merges, and work on partitions in one process."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,32 +8,44 @@ import pytest
 
 from ohmlearn import Graph, HFSClassifier, certify
 from ohmlearn.cluster import LocalEdges, Partial, PartialProduct, PartitionError
-from ohmlearn.cluster.merge_tree import level_sizes, merge_in_turn, merge_levels
-from ohmlearn.cluster.partition_work import Multiplying, Sparsifying
+from ohmlearn.cluster.merge_tree import level_sizes, merge_tree
+from ohmlearn.cluster.partition_product import Multiplying
+from ohmlearn.cluster.partition_sparsifier import Sparsifying
 from ohmlearn.reading import ReadOptions
 
 RNG = np.random.default_rng(0)
 PARTS: list[Any] = [tuple(RNG.integers(0, 120, (2, 4000))) for _ in range(7)]
 
 
+@pytest.mark.parametrize("n", [*range(1, 30), 64, 65])
 @pytest.mark.parametrize("split_every", [2, 3, 8])
-def test_in_turn_has_the_shape_of_level_after_level(split_every: int):
-    for n in range(1, 70):
-        seen: list[set[Any]] = [set(), set()]
+def test_the_shape_of_the_tree(split_every: int, n: int):
+    """Level after level, groups of neighbours are merged; of results that come, few wait."""
+    expected: list[Any] = list(range(n))
+    merges, sizes = set(), [n]
+    while len(expected) > 1:
+        groups = [expected[at : at + split_every] for at in range(0, sizes[-1], split_every)]
+        merges |= {(len(sizes), at, tuple(x)) for at, x in enumerate(groups) if len(x) > 1}
+        expected = [tuple(group) if len(group) > 1 else group[0] for group in groups]
+        sizes.append(len(expected))
+    seen, n_waiting = set(), 0
 
-        def merge(parts: list[Any], level: int, index: int, seen: list[set[Any]] = seen) -> Any:
-            assert 1 < len(parts) <= split_every
-            seen[0].add((level, index, tuple(parts)))
-            return tuple(parts)
+    def merge(parts: list[Any], level: int, index: int) -> Any:
+        nonlocal n_waiting
+        n_waiting -= len(parts) - 1
+        seen.add((level, index, tuple(parts)))
+        return tuple(parts)
 
-        expected = merge_levels(list(range(n)), split_every, merge)
-        seen.reverse()
-        assert merge_in_turn(iter(range(n)), split_every, merge) == expected
-        assert seen[0] == seen[1]
-        sizes = level_sizes(n, split_every)
-        assert max((level for level, *_ in seen[0]), default=0) == len(sizes) - 1
-        for level, size in enumerate(sizes):
-            assert all(index < size for at, index, _ in seen[0] if at == level)
+    def results() -> Iterator[int]:
+        nonlocal n_waiting
+        for number in range(n):
+            n_waiting += 1
+            assert n_waiting <= (split_every - 1) * len(sizes) + 1
+            yield number
+
+    assert merge_tree(results(), n, split_every, merge) == expected[0]
+    assert seen == merges
+    assert level_sizes(n, split_every) == sizes
 
 
 def content(edges: LocalEdges, **how: Any) -> bytes:
@@ -50,12 +63,12 @@ def test_threads_do_not_change_a_byte():
 def test_bytes_between_all_steps_change_nothing():
     work = Sparsifying(ReadOptions(), {"epsilon": 0.9}, seed=3)
     leaves = [work.read(part, at, f"partition {at}") for at, part in enumerate(PARTS)]
-    direct = merge_levels(leaves, 3, work.merge)
+    direct = merge_tree(leaves, len(leaves), 3, work.merge)
 
     def merge(parts: list[bytes], level: int, index: int) -> bytes:
         return work.merge([Partial.from_bytes(part) for part in parts], level, index).to_bytes()
 
-    through = merge_levels([leaf.to_bytes() for leaf in leaves], 3, merge)
+    through = merge_tree([leaf.to_bytes() for leaf in leaves], len(leaves), 3, merge)
     assert through == direct.to_bytes()
 
 

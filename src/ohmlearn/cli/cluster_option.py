@@ -87,7 +87,7 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
     import joblib
     from distributed import Client, LocalCluster
 
-    from ohmlearn.cluster.dask_local import SETTINGS
+    from ohmlearn.cluster.dask_tree import SETTINGS
 
     if address is not None:
         try:

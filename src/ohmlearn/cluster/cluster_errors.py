@@ -24,18 +24,7 @@ class WorkerError(OhmError, OSError):
 
 @contextmanager
 def in_partition(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong with a partition into one error that names it.
-
-    The message is a single line.
-
-    Examples
-    --------
-    >>> with in_partition("partition 3"):
-    ...     raise KeyError("weight")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.cluster.PartitionError: partition 3: KeyError: 'weight'
-    """
+    """Turn whatever goes wrong with a partition into one error, of a single line, that names it."""
     try:
         yield
     except PartitionError:

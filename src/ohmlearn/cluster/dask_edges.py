@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dask.delayed import Delayed
 from distributed import Client
 
-from ohmlearn.cluster.dask_partitions import find_partitions
+from ohmlearn.checks.edge_arrays import is_from
+from ohmlearn.cluster.cluster_calls import ClusterCalls, Labelled
 from ohmlearn.cluster.dask_tree import find_client, hold, run_tree
-from ohmlearn.cluster.partition_work import Work
-from ohmlearn.cluster.partitioned_edges import PARTITION_EDGES, PartitionedEdges, Progress
+from ohmlearn.cluster.merge_tree import Work
+from ohmlearn.cluster.partitioned_edges import PartitionedEdges
+from ohmlearn.cluster.partitions import (
+    Partition,
+    choose_frame_columns,
+    divide_files,
+    number_partitions,
+)
+from ohmlearn.reading.array_reader import look_at_types
 
-__all__ = ["ClusterEdges"]
+__all__ = ["ClusterEdges", "label", "sparsify"]
 
 
 class ClusterEdges(PartitionedEdges):
@@ -68,24 +77,30 @@ class ClusterEdges(PartitionedEdges):
     array(['a', 'b', 'c'], dtype=object)
     """
 
-    def __init__(
-        self,
-        edges: object,
-        *,
-        client: Client | None = None,
-        split_every: int = 4,
-        partition_edges: int = PARTITION_EDGES,
-        progress: Progress | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, edges: object, *, client: Client | None = None, **options: Any) -> None:
         self.client = find_client(client)
-        super().__init__(
-            lambda how: find_partitions(edges, partition_edges, how), split_every, progress, options
-        )
+        super().__init__(edges, **options)
 
-    def _run(self, work: Work, shared: Sequence[Any] = ()) -> Any:
+    def _find(self, edges: object, partition_edges: int) -> tuple[list[Partition], str | None]:
+        if is_from("dask", edges) and not isinstance(edges, Delayed):
+            frame: Any = edges
+            names = [str(name) for name in frame.columns]
+            types = look_at_types(frame.dtypes)
+            used, columns = choose_frame_columns(names, types, self.options)
+            frame = frame[[frame.columns[at] for at in used]]
+            return number_partitions(frame.to_delayed()), columns
+        if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
+            return number_partitions(edges), None
+        wanted = "a Dask DataFrame, paths of files, or a list of dask.delayed batches"
+        return divide_files(edges, partition_edges, self.options, wanted)
+
+    def _run(self, work: Work, shared: Sequence[object] = ()) -> Any:
         how = (self.split_every, self.client, self.progress)
         return run_tree(work, self.partitions, *how, shared)
 
-    def _hold(self, value: Any) -> Any:
+    def _hold(self, value: object) -> object:
         return hold(value, self.client)
+
+
+_calls = ClusterCalls(ClusterEdges, Labelled)
+sparsify, label = _calls.sparsify, _calls.label

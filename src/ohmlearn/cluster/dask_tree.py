@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -19,16 +20,25 @@ from dask.delayed import Delayed, delayed
 from distributed import Client, Future, KilledWorker, get_client, get_worker
 
 from ohmlearn.cluster.cluster_errors import PartitionError, WorkerError, in_partition
-from ohmlearn.cluster.merge_tree import merge_levels
-from ohmlearn.cluster.partition_work import Work
-from ohmlearn.cluster.partitioned_edges import Progress
+from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
 from ohmlearn.cluster.partitions import Partition
 from ohmlearn.errors import Param
 
-__all__ = ["find_client", "hold", "run_tree"]
+__all__ = ["SETTINGS", "find_client", "hold", "run_tree"]
 
+Key = tuple[str, int]  # of a task
 PATIENCE = 60.0  # seconds without any worker
 ROUNDS = 2  # groups of partitions for each thread of the workers, if a task gets a whole group
+# For worker processes on this machine.
+SETTINGS = {
+    # When a worker is lost, Dask looks after this time whether it is back, and else never restarts
+    # it. With the default of 15 s, a restarted worker that has just died again would be given up.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+    # Dask makes workers return freed memory to the system at once. Each batch then needs new pages,
+    # which takes a third more time. With these thresholds workers keep freed memory up to 256 MB.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": str(2**28),
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": str(2**26),
+}
 # Tables of nodes and blocks of columns are part of the Dask task graph, so that lost copies can be
 # recomputed. Dask would warn about the size of such a graph.
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
@@ -50,7 +60,7 @@ def find_client(client: Client | None) -> Client | None:
     return client
 
 
-def hold(value: Any, client: Client | None) -> Delayed:
+def hold(value: object, client: Client | None) -> Delayed:
     """Return the value as something that the cluster keeps and hands to the tasks that need it."""
     held = delayed(_same, pure=False)(value)
     if client is None:
@@ -60,7 +70,7 @@ def hold(value: Any, client: Client | None) -> Delayed:
     return kept
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
@@ -68,49 +78,38 @@ def run_tree(
     work: Work,
     partitions: Sequence[Partition],
     split_every: int,
-    client: Client | None = None,
-    progress: Progress | None = None,
-    shared: Sequence[Any] = (),
+    client: Client | None,
+    progress: Progress | None,
+    shared: Sequence[object],
 ) -> Any:
     """Run work on all partitions and merge the results, `split_every` at a time.
 
     If there are many partitions of files, a task reads all that are merged together, and only the
     merged result travels.
-
-    Examples
-    --------
-    >>> from ohmlearn.cluster.partition_work import Sparsifying
-    >>> from ohmlearn.reading import ReadOptions
-    >>> parts = [Partition(i, f"partition {i}", delayed(([i], [i + 1]))) for i in range(5)]
-    >>> run_tree(Sparsifying(ReadOptions(), {}, seed=0), parts, 2).nodes().ids().tolist()
-    [0, 1, 2, 3, 4, 5]
     """
     token = uuid.uuid4().hex
+    job = Job(work.stage, f"ohmlearn-{token}", progress)
     whole_groups = _pays_to_group(partitions, split_every, client)
     size = split_every if whole_groups else 1
     leaves: list[Delayed] = []
-    inside: dict[Any, list[Partition]] = {}  # partitions of a task
-    names: dict[Any, str] = {}
     for index, at in enumerate(range(0, len(partitions), size)):
         group = list(partitions[at : at + size])
         key = (f"{work.stage}-partition-{token}", index)
         places = [(part.number, part.name) for part in group]
-        task = partial(_read, work=work, places=places, index=index, topic=f"ohmlearn-{token}")
+        task = partial(_read, work=work, places=places, index=index, topic=job.topic)
         contents = [part.content for part in group]
         leaves.append(delayed(task, pure=False)(contents, *shared, dask_key_name=key))
-        inside[key], names[key] = group, " or ".join(part.name for part in group)
+        job.inside[key], job.names[key] = group, " or ".join(part.name for part in group)
 
     def merge(group: list[Delayed], level: int, index: int) -> Delayed:
         key = (f"{work.stage}-merge-{level}-{token}", index)
-        names[key] = f"merging partitions ({work.stage}, level {level}, number {index})"
+        job.names[key] = f"merging partitions ({work.stage}, level {level}, number {index})"
         task = partial(work.merge, level=level, index=index)
         merged: Delayed = delayed(task, pure=False)(group, dask_key_name=key)
         return merged
 
-    root = merge_levels(leaves, split_every, merge, level=int(whole_groups))
-    if client is None:
-        return dask.compute(root)[0]
-    return _run(client, leaves, root, names, inside, work.stage, progress)
+    root = merge_tree(leaves, len(leaves), split_every, merge, level=int(whole_groups))
+    return dask.compute(root)[0] if client is None else job.run(client, leaves, root)
 
 
 def _pays_to_group(
@@ -128,13 +127,13 @@ def _pays_to_group(
 
 
 def _read(
-    contents: list[Any],
-    *shared: Any,
+    contents: list[object],
+    *shared: object,
     work: Work,
     places: list[tuple[int, str]],
     index: int,
     topic: str,
-) -> Any:
+) -> object:
     """Read partitions and merge the results.
 
     The scheduler gets events, because it outlives a worker that dies at a partition.
@@ -153,111 +152,114 @@ def _read(
     return results[0] if len(results) == 1 else work.merge(results, 1, index)
 
 
-def _run(
-    client: Client,
-    leaves: list[Delayed],
-    root: Delayed,
-    names: dict[Any, str],
-    inside: dict[Any, list[Partition]],
-    stage: str,
-    progress: Progress | None,
-) -> Any:
-    """Compute the root on the cluster; the results of leaves are let go as they come."""
-    with dask.config.set(QUIET):
-        *futures, result = client.compute([*leaves, root])
-    done: SimpleQueue[Any] = SimpleQueue()
-    for future in (*futures, result):
-        future.add_done_callback(done.put)
-    waiting, n_done = {future.key: future for future in futures}, 0
-    total = sum(map(len, inside.values()))
-    del futures  # what is held here is kept on the workers
-    try:
-        while True:
-            future = _next_done(done, client, waiting, inside)
-            if future.status != "finished":
-                failed = [leaf for leaf in waiting.values() if leaf.status == "error"]
-                raise _explain(client, failed or [future], names, inside)
-            if waiting.pop(future.key, None) is not None and progress is not None:
-                n_done += len(inside[future.key])
-                progress(stage, n_done, total)
-            if future.key == result.key:
-                return result.result()
-    except BaseException:
-        result.cancel()
-        raise
+@dataclass
+class Job:
+    """A tree of tasks on a cluster, and what is known of them.
 
+    Attributes
+    ----------
+    stage : str
+        What is done.
+    topic : str
+        Of the events that say which partitions were begun, and which read.
+    inside : dict
+        For the key of each task that reads, its partitions.
+    names : dict
+        For the key of each task, what errors call it.
+    """
 
-def _next_done(
-    done: SimpleQueue[Any],
-    client: Client,
-    waiting: dict[Any, Future],
-    inside: dict[Any, list[Partition]],
-) -> Any:
-    """Return the next task that has ended; give up if there are no workers."""
-    alone_since: float | None = None
-    while True:
+    stage: str
+    topic: str
+    progress: Progress | None
+    inside: dict[Key, list[Partition]] = field(default_factory=dict)
+    names: dict[Key, str] = field(default_factory=dict)
+
+    def run(self, client: Client, leaves: list[Delayed], root: Delayed) -> object:
+        """Compute the root; the results of leaves are let go as they come."""
+        with dask.config.set(QUIET):
+            *futures, result = client.compute([*leaves, root])
+        done: SimpleQueue[Future] = SimpleQueue()
+        for future in (*futures, result):
+            future.add_done_callback(done.put)
+        waiting, n_done = {future.key: future for future in futures}, 0
+        total = sum(map(len, self.inside.values()))
+        del futures  # what is held here is kept on the workers
         try:
-            return done.get(timeout=1.0)
-        except Empty:
-            if client.status != "running":
+            while True:
+                future = self._next_done(client, done, list(waiting))
+                if future.status != "finished":
+                    failed = [leaf for leaf in waiting.values() if leaf.status == "error"]
+                    raise self._explain(client, failed or [future])
+                if waiting.pop(future.key, None) is not None and self.progress is not None:
+                    n_done += len(self.inside[future.key])
+                    self.progress(self.stage, n_done, total)
+                if future.key == result.key:
+                    return result.result()
+        except BaseException:
+            result.cancel()
+            raise
+
+    def _next_done(self, client: Client, done: SimpleQueue[Future], waiting: list[Key]) -> Future:
+        """Return the next task that has ended; give up if there are no workers."""
+        alone_since: float | None = None
+        while True:
+            try:
+                return done.get(timeout=1.0)
+            except Empty:
+                if client.status != "running":
+                    raise WorkerError(
+                        "the connection to the Dask scheduler is lost; see in its log why it "
+                        "ended, and run this again with a new client"
+                    ) from None
+                if client.nthreads():
+                    alone_since = None
+                    continue
+            now = time.monotonic()
+            alone_since = now if alone_since is None else alone_since
+            if now - alone_since > PATIENCE:
+                begun = " and ".join(self._begun(client, waiting))
                 raise WorkerError(
-                    "the connection to the Dask scheduler is lost; see in its log why it "
-                    "ended, and run this again with a new client"
-                ) from None
-            if client.nthreads():
-                alone_since = None
-                continue
-        now = time.monotonic()
-        alone_since = now if alone_since is None else alone_since
-        if now - alone_since > PATIENCE:
-            begun = " and ".join(_begun(client, list(waiting), inside))
-            raise WorkerError(
-                f"the cluster has had no worker for {PATIENCE:.0f} s"
-                + (f", since those with {begun} died, maybe for want of memory" if begun else "")
-                + "; start some, or see in their logs why they ended"
+                    f"the cluster has had no worker for {PATIENCE:.0f} s"
+                    + (
+                        f", since those with {begun} died, maybe for want of memory"
+                        if begun
+                        else ""
+                    )
+                    + "; start some, or see in their logs why they ended"
+                )
+
+    def _explain(self, client: Client, failed: list[Future]) -> Exception:
+        """Return one error for failed tasks; a merge fails only if no partition did."""
+        future = failed[0]
+        name = self.names.get(future.key, "a task")
+        if future.status != "error":
+            return WorkerError(
+                f"the task for {name} was {future.status}; check that the scheduler is running"
             )
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            keys = [task.key for task in failed]
+            killed = self._begun(client, keys) or [self.names[key] for key in keys]
+            if "-merge-" in future.key[0]:
+                killed = [self.names.get(error.task, name)]
+            return WorkerError(
+                f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died while running "
+                f"it, probably out of memory; increase their memory, reduce "
+                f"{Param('partition_edges')}, increase {Param('epsilon')}, or set "
+                f"{Param('max_edges')}"
+            )
+        try:
+            with in_partition(name):
+                raise error
+        except PartitionError as named:
+            return named.with_traceback(None)
 
-
-def _explain(
-    client: Client,
-    failed: list[Future],
-    names: dict[Any, str],
-    inside: dict[Any, list[Partition]],
-) -> Exception:
-    """Return one error for what tasks have failed with; a merge fails only if no partition did."""
-    future = failed[0]
-    name = names.get(future.key, "a task")
-    if future.status != "error":
-        return WorkerError(
-            f"the task for {name} was {future.status}; check that the scheduler is running"
-        )
-    error = future.exception()
-    if isinstance(error, PartitionError):
-        return error.with_traceback(None)
-    if isinstance(error, KilledWorker):
-        keys = [task.key for task in failed]
-        killed = _begun(client, keys, inside) or [names[key] for key in keys]
-        if "-merge-" in future.key[0]:
-            killed = [names.get(error.task, name)]
-        return WorkerError(
-            f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died while running it, "
-            f"probably out of memory; increase their memory, reduce {Param('partition_edges')}, "
-            f"increase {Param('epsilon')}, or set {Param('max_edges')}"
-        )
-    try:
-        with in_partition(name):
-            raise error
-    except PartitionError as named:
-        return named.with_traceback(None)
-
-
-def _begun(client: Client, keys: list[Any], inside: dict[Any, list[Partition]]) -> list[str]:
-    """Return the partitions that were read when workers died, not those that were waiting."""
-    if not keys:
-        return []
-    token = keys[0][0].rpartition("-")[2]
-    events = [message for _, message in client.get_events(f"ohmlearn-{token}")]
-    parts = (part for key in keys for part in inside.get(key, ()))
-    return [
-        part.name for part in parts if events.count(part.number) > events.count(-1 - part.number)
-    ]
+    def _begun(self, client: Client, keys: list[Key]) -> list[str]:
+        """Return the partitions that were read when workers died, not those that were waiting."""
+        events = [message for _, message in client.get_events(self.topic)]
+        parts = (part for key in keys for part in self.inside.get(key, ()))
+        return [
+            part.name
+            for part in parts
+            if events.count(part.number) > events.count(-1 - part.number)
+        ]

@@ -1,84 +1,80 @@
-"""The shape of the tree in which the results of partitions are merged.
+"""Work on partitions, and the tree in which its results are merged, the same for every engine.
 
 On each level, groups of `split_every` neighbours are merged; a group of one waits for the next
 level. So the shape follows from the number of partitions and `split_every` alone, and a merge is
-known by its level, from 1, and its index on that level. Every engine merges in this shape.
+known by its level, from 1, and its index on that level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Protocol, TypeVar
 
-__all__ = ["Result", "level_sizes", "merge_in_turn", "merge_levels"]
+__all__ = ["Progress", "Work", "level_sizes", "merge_tree"]
 
 Result = TypeVar("Result")
 Merge = Callable[[list[Result], int, int], Result]  # parts, level, index
+Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
 
 
-def level_sizes(n_partitions: int, split_every: int) -> list[int]:
-    """Return the number of results on each level, partitions first.
+class Work(Protocol):
+    """Two pure functions that an engine runs: `read` for each partition, `merge` in the tree.
 
-    Examples
-    --------
-    >>> level_sizes(10, 3)
-    [10, 4, 2, 1]
+    Results have `to_bytes` and `from_bytes`. All that a call depends on is in its arguments and in
+    the fields of the work, so it gives the same bytes wherever and however often it runs.
+
+    Attributes
+    ----------
+    stage : str
+        What is done, for messages.
+    result : type
+        `Partial` or `PartialProduct`.
     """
-    sizes = [n_partitions]
+
+    stage: ClassVar[str]
+    result: ClassVar[Any]
+
+    def read(self, content: Any, number: int, name: str, *shared: Any) -> Any:
+        """Return the result of a partition; `shared` is what all partitions need."""
+
+    def merge(self, parts: list[Any], level: int, index: int) -> Any:
+        """Return one result for several, in order of their partitions."""
+
+
+def level_sizes(n_results: int, split_every: int) -> list[int]:
+    """Return the number of results on each level, those that are not merged yet first."""
+    sizes = [n_results]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // split_every))
     return sizes
 
 
-def merge_levels(
-    results: list[Result], split_every: int, merge: Merge[Result], level: int = 0
+def merge_tree(
+    results: Sequence[Result] | Iterator[Result],
+    n_results: int,
+    split_every: int,
+    merge: Merge[Result],
+    level: int = 0,
 ) -> Result:
-    """Merge the results of a level, by default those of partitions, level after level.
+    """Merge results, by default those of partitions, as they come; few of them wait at a time.
 
     Examples
     --------
-    >>> merge_levels(list("abcde"), 2, lambda parts, level, index: f"({''.join(parts)})")
+    >>> merge_tree("abcde", 5, 2, lambda parts, level, index: f"({''.join(parts)})")
     '(((ab)(cd))e)'
     """
-    while len(results) > 1:
-        level += 1
-        groups = [results[at : at + split_every] for at in range(0, len(results), split_every)]
-        results = [
-            group[0] if len(group) == 1 else merge(group, level, index)
-            for index, group in enumerate(groups)
-        ]
-    return results[0]
+    for above in range(level + 1, level + len(level_sizes(n_results, split_every))):
+        results = _merge_level(results, split_every, merge, above)
+    return next(iter(results))
 
 
-def merge_in_turn(results: Iterable[Result], split_every: int, merge: Merge[Result]) -> Result:
-    """Merge results as they come, in order of partitions; few of them wait at a time.
-
-    Examples
-    --------
-    >>> merge_in_turn(iter("abcde"), 2, lambda parts, level, index: f"({''.join(parts)})")
-    '(((ab)(cd))e)'
-    """
-    waiting: list[list[Result]] = [[]]  # by level
-    merged = [0]  # groups so far, by level
-
-    def close(level: int) -> None:
-        group, waiting[level] = waiting[level], []
-        if level + 1 == len(waiting):
-            waiting.append([])
-            merged.append(0)
-        found = group[0] if len(group) == 1 else merge(group, level + 1, merged[level])
-        merged[level] += 1
-        waiting[level + 1].append(found)
-        if len(waiting[level + 1]) == split_every:
-            close(level + 1)
-
-    for result in results:
-        waiting[0].append(result)
-        if len(waiting[0]) == split_every:
-            close(0)
-    level = 0
-    while level + 1 < len(waiting) or len(waiting[level]) > 1:
-        if waiting[level]:
-            close(level)
-        level += 1
-    return waiting[level][0]
+def _merge_level(
+    results: Iterable[Result], split_every: int, merge: Merge[Result], level: int
+) -> Iterator[Result]:
+    below, index = iter(results), 0
+    while group := list(islice(below, split_every)):
+        found = [group[0] if len(group) == 1 else merge(group, level, index)]
+        group.clear()  # what has been merged leaves the memory before the next group is read
+        yield found.pop()
+        index += 1

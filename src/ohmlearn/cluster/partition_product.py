@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from ohmlearn.edges.passes import PassTotals, read_pass
 from ohmlearn.nodes.node_table import NodeTable, Numbers
 from ohmlearn.reading.read_options import ReadOptions
 
-__all__ = ["PartialProduct", "add_products", "multiply_partition"]
+__all__ = ["Multiplying", "PartialProduct", "add_products", "multiply_partition"]
 
 
 class PartialProduct(NamedTuple):
@@ -41,15 +42,17 @@ class PartialProduct(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return it as bytes with a checksum."""
         totals = self.totals
-        arrays: dict[str, Any] = {
+        arrays = {
             "product": totals.product,
             "n_edges": np.array(totals.n_edges, np.int64),
             "weight": np.array(totals.weight, np.float64),
             "lost_edge": np.array(totals.lost_edge or (), np.int64),
             "roots": self.roots,
         }
-        more = {"degrees": totals.degrees, "sums": totals.sums}
-        return pack_arrays(arrays | {k: array for k, array in more.items() if array is not None})
+        for name in ("degrees", "sums"):
+            if (array := getattr(totals, name)) is not None:
+                arrays[name] = array
+        return pack_arrays(arrays)
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "the product of a partition") -> PartialProduct:
@@ -79,13 +82,6 @@ class KnownNodes(NodeTable):
 
     Those numbers differ within a batch, so that an edge between two such nodes is no self-loop.
     The table that is given must not be changed meanwhile, because it is read without its lock.
-
-    Examples
-    --------
-    >>> table = NodeTable()
-    >>> _ = table.add([10, 20])
-    >>> KnownNodes(table).add_edges([10, 30, 30], [20, 40, 30])
-    (array([0, 4, 4], dtype=int32), array([1, 5, 4], dtype=int32))
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -107,7 +103,7 @@ class KnownNodes(NodeTable):
 
 
 def multiply_partition(
-    content: Any,
+    content: object,
     nodes: NodeTable,
     x: NDArray[np.float64],
     component: NDArray[np.int32] | None,
@@ -178,3 +174,21 @@ def add_products(parts: list[PartialProduct]) -> PartialProduct:
             sums = sums + totals.sums
         _core.join_ends(anywhere, roots, nodes, others)
     return PartialProduct(PassTotals(product, count, weight, lost, degrees, sums), roots)
+
+
+@dataclass(frozen=True)
+class Multiplying:
+    """Multiply with the Laplacians of partitions, and add up the products."""
+
+    options: ReadOptions
+    stage: ClassVar[str] = "multiply"
+    result: ClassVar[Any] = PartialProduct
+
+    def read(self, content: object, number: int, name: str, *shared: Any) -> PartialProduct:
+        """Return the product with a partition; `multiply_partition` says what is shared."""
+        nodes, x, component, watched, weigh = shared
+        return multiply_partition(content, nodes, x, component, watched, weigh, name, self.options)
+
+    def merge(self, parts: list[PartialProduct], level: int, index: int) -> PartialProduct:
+        """Return the sum."""
+        return add_products(parts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.time_rule import find_conflict
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
+__all__ = ["Partial", "Sparsifying", "derive_seed", "merge_partials", "sparsify_partition"]
 
 ESTIMATES = ("nodes", "clusters", "pairs")  # what the sampler knows of resistances
 LEFT_BEHIND = ("parameters", *ESTIMATES)
@@ -225,6 +225,26 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         (*levels, sum(part.nbytes for part in parts)),
         unit,
     )
+
+
+@dataclass(frozen=True)
+class Sparsifying:
+    """Sparsify partitions, and merge the sparsifiers."""
+
+    options: ReadOptions
+    parameters: dict[str, Any]
+    seed: int
+    stage: ClassVar[str] = "sparsify"
+    result: ClassVar[Any] = Partial
+
+    def read(self, content: Any, number: int, name: str) -> Partial:
+        """Return the sparsifier of a partition."""
+        seed = derive_seed(self.seed, 0, number)
+        return sparsify_partition(content, number, name, self.options, self.parameters, seed)
+
+    def merge(self, parts: list[Partial], level: int, index: int) -> Partial:
+        """Return the sparsifier of several."""
+        return merge_partials(parts, self.parameters, derive_seed(self.seed, level, index))
 
 
 def _restore_part(

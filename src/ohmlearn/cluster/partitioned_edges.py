@@ -1,10 +1,13 @@
-"""Edges in partitions, whichever engine works on them: sparsified and multiplied where they are."""
+"""Edges in partitions: what all engines share, and the engine that needs only this process."""
 
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,40 +16,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
-from ohmlearn.checks.parameters import check_count, check_seed
-from ohmlearn.cluster.partition_work import Multiplying, Sparsifying, Work
-from ohmlearn.cluster.partitions import FilePiece, Partition, make_options, open_partition
+from ohmlearn.checks.parameters import check_count, check_n_jobs, check_seed
+from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
+from ohmlearn.cluster.partition_product import Multiplying
+from ohmlearn.cluster.partition_sparsifier import Sparsifying
+from ohmlearn.cluster.partitions import (
+    FilePiece,
+    Partition,
+    divide_files,
+    make_options,
+    number_partitions,
+    open_partition,
+)
+from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.passes import Passes, PassTotals
 from ohmlearn.errors import InputError, Param, Setting, bad_value
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["PARTITION_EDGES", "PartitionedEdges", "Progress"]
+__all__ = ["PARTITION_EDGES", "LocalEdges", "PartitionedEdges"]
 
 PARTITION_EDGES = 50_000_000
-Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
+PATHS = str, os.PathLike, EdgeLog
 
 
 class PartitionedEdges(Edges, Shown):
-    """Edges in partitions. An engine adds how a `Work` is run on them.
+    """Edges in partitions. An engine adds what the partitions are, and how a `Work` is run on them.
 
     `refine`, `certify` and the estimators accept them like other edges. `refine` and `certify` need
-    the ids of the nodes, so `sparsify` comes first.
-
-    Parameters
-    ----------
-    find : callable
-        Returns the partitions and the columns for given `ReadOptions`.
-    split_every : int
-        Number of sparsifiers that are merged at a time.
-    progress : callable, optional
-        Called with the name of a stage, the number of finished partitions and that of all.
-    options : dict
-        How to read: the fields of `ReadOptions`.
+    the ids of the nodes, so `sparsify` comes first. For the parameters see `ClusterEdges`.
     """
 
     is_local = False
@@ -55,16 +56,19 @@ class PartitionedEdges(Edges, Shown):
 
     def __init__(
         self,
-        find: Callable[[ReadOptions], tuple[list[Partition], str | None]],
-        split_every: int,
-        progress: Progress | None,
-        options: dict[str, Any],
+        edges: object,
+        *,
+        split_every: int = 4,
+        partition_edges: int = PARTITION_EDGES,
+        progress: Progress | None = None,
+        **options: Any,
     ) -> None:
         self.split_every = check_count("split_every", split_every)
         if self.split_every < 2:
             raise bad_value("split_every", "be at least 2", split_every)
         self.options = make_options(options)
-        self.partitions, self.columns = find(self.options)
+        check_count("partition_edges", partition_edges)
+        self.partitions, self.columns = self._find(edges, partition_edges)
         first = self._first_files()
         if first and self.options.bipartite in (None, True):
             # The first file decides, because others may have no names of columns.
@@ -77,21 +81,29 @@ class PartitionedEdges(Edges, Shown):
         self.traffic: tuple[int, ...] = ()
         self.has_times = self.options.time is not None
         self._time_unit: str | None = "unknown"
-        self._held_nodes: Any = None
+        self._held_nodes: object = None
 
     @abstractmethod
-    def _run(self, work: Work, shared: Sequence[Any] = ()) -> Any:
+    def _find(self, edges: object, partition_edges: int) -> tuple[list[Partition], str | None]:
+        """Return the partitions, and the columns that are read, if they are known."""
+
+    @abstractmethod
+    def _run(self, work: Work, shared: Sequence[object] = ()) -> Any:
         """Run work on all partitions and merge the results in the tree.
 
         `shared` are values that `_hold` has returned, or None.
         """
 
-    def _hold(self, value: Any) -> Any:
+    def _hold(self, value: object) -> object:
         """Return a value as something that tasks can share."""
         return value
 
-    def _let_go(self, held: Any) -> None:
+    def _let_go(self, held: object) -> None:
         """Free what `_hold` has returned."""
+
+    def _collect_labels(self, y: Any) -> Any:
+        """Return labels that this process can read."""
+        return y
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -127,9 +139,9 @@ class PartitionedEdges(Edges, Shown):
         epsilon: float = 0.5,
         max_edges: int | None = None,
         constants: str = "practical",
-        half_life: Any = None,
-        horizon: Any = None,
-        random_state: Any = None,
+        half_life: object = None,
+        horizon: object = None,
+        random_state: object = None,
     ) -> StreamingSparsifier:
         """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
 
@@ -247,3 +259,65 @@ class PartitionedPasses(Passes):
             self._roots = found.roots
         totals: PassTotals = found.totals
         return totals
+
+
+class LocalEdges(PartitionedEdges):
+    """Edges in partitions that this process reads, with the bytes that a cluster would give.
+
+    Parameters
+    ----------
+    edges : path, list of paths, or list of partitions
+        A partition is something that `read_edges` accepts: arrays (u, v), (u, v, w) or
+        (u, v, w, t), a table, a list of batches, or a function that returns an iterator of them.
+    n_jobs : int, optional
+        Number of threads, each of which reads a partition at a time.
+    split_every, partition_edges, progress, **options
+        See `ohmlearn.dask.ClusterEdges`.
+
+    Attributes
+    ----------
+    nodes, columns, sources, n_bad, first_bad, has_times, time_unit, traffic
+        See `ohmlearn.dask.ClusterEdges`.
+
+    Examples
+    --------
+    >>> from ohmlearn.cluster import LocalEdges
+    >>> edges = LocalEdges([(["a"], ["b"]), (["b"], ["c"])])
+    >>> edges.sparsify(random_state=0).snapshot().edges()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
+    >>> edges.nodes.ids()
+    array(['a', 'b', 'c'], dtype=object)
+    """
+
+    def __init__(self, edges: object, *, n_jobs: int | None = None, **options: Any) -> None:
+        self.n_jobs = check_n_jobs(n_jobs)
+        super().__init__(edges, **options)
+
+    def _find(self, edges: object, partition_edges: int) -> tuple[list[Partition], str | None]:
+        if isinstance(edges, list) and edges and not any(isinstance(x, PATHS) for x in edges):
+            return number_partitions(edges), None
+        wanted = "paths of files, or a list of batches"
+        return divide_files(edges, partition_edges, self.options, wanted)
+
+    def _run(self, work: Work, shared: Sequence[object] = ()) -> Any:
+        results = self._results(work, shared)
+        return merge_tree(results, self.n_partitions, self.split_every, work.merge)
+
+    def _results(self, work: Work, shared: Sequence[object]) -> Iterator[Any]:
+        """Yield the results of partitions in order; few wait for their turn."""
+        pending: deque[Future[Any]] = deque()
+        todo = iter(self.partitions)
+        with ThreadPoolExecutor(self.n_jobs) as threads:
+            try:
+                for done in range(self.n_partitions):
+                    while len(pending) < 2 * self.n_jobs and (part := next(todo, None)) is not None:
+                        task = (part.content, part.number, part.name, *shared)
+                        pending.append(threads.submit(work.read, *task))
+                    result = pending.popleft().result()
+                    if self.progress is not None:
+                        self.progress(work.stage, done + 1, self.n_partitions)
+                    yield result
+                    del result
+            finally:
+                for future in pending:
+                    future.cancel()

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ohmlearn.checks.parameters import check_count
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.live_edges import LogSource
 from ohmlearn.errors import InputError, Param
@@ -65,18 +64,7 @@ def divide_files(
 
     Files are put together, Parquet files divided between row groups, and logs between their files,
     so that a partition has about `partition_edges` edges. `wanted` says what edges may be.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("src,dst\\n1,2\\n")
-    ...     file.flush()
-    ...     parts, columns = divide_files(file.name, 100, ReadOptions())
-    >>> len(parts), columns
-    (1, "u = 'src', v = 'dst', no weights (guessed)")
     """
-    check_count("partition_edges", partition_edges)
     if isinstance(edges, EdgeLog):
         edges = edges.folder
     paths = [edges] if isinstance(edges, str | os.PathLike) else edges
