@@ -90,7 +90,6 @@ CASES = [
     ("suggest edges.csv --labels labels.csv --half-life x", "--half-life must be a positive"),
     ("suggest --state nowhere.ohm", "File 'nowhere.ohm' does not exist"),
     ("suggest", "Missing argument 'EDGES...'"),
-    ("sparsify edges.csv --scheme paper", "--scheme paper must know the number of nodes"),
 ]  # fmt: skip
 
 

@@ -1,10 +1,6 @@
 """The demo prints what it really did, and its page needs no other file."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +11,6 @@ from pages import Page
 from ohmlearn import demo, gallery
 from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
-from ohmlearn.paper import short_benchmarks
 
 SMALL = ("--points", "605", "--neighbors", "225")
 
@@ -75,57 +70,3 @@ def test_too_many_neighbours_are_refused():
     result = CliRunner().invoke(main, ["demo", "--points", "300", "--neighbors", "300"])
     assert result.exit_code == 2
     assert result.output.startswith("Error: n_neighbors must ")
-
-
-# Starting Python takes most of the time, so the sides are forked from one process.
-FORK = """
-import os, sys
-from ohmlearn.paper import short_benchmarks
-for line in sys.stdin:
-    if (child := os.fork()) == 0:
-        short_benchmarks._main(*line.strip().split("\\t"))
-        sys.stdout.flush()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-"""
-
-
-@pytest.fixture
-def sides_are_forked(monkeypatch):
-    """Run each side in a process of its own that has loaded what the command loads.
-
-    The example of short_benchmarks.run runs two of the sides by the command.
-    """
-    if not hasattr(os, "fork"):  # Windows
-        yield
-        return
-    environment = os.environ | dict.fromkeys(short_benchmarks.THREADS, "1")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", FORK], env=environment, **pipes) as server:
-
-        def run_side(name: str, side: str, size: int) -> dict:
-            print(name, side, size, sep="\t", file=server.stdin, flush=True)
-            return json.loads(server.stdout.readline())
-
-        monkeypatch.setattr(short_benchmarks, "_run_side", run_side)
-        yield
-        server.stdin.close()
-        assert server.wait(60) == 0
-
-
-def test_bench_compares_four_jobs(sides_are_forked):
-    result = CliRunner().invoke(main, ["bench", "--size", "5", "--json"])
-    assert result.exit_code == 0, result.output
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [f["peer"] for f in found] == [
-        "scipy cg",
-        "numpy loadtxt",
-        "scipy tocsr",
-        "LabelSpreading",
-    ]
-    assert found[0]["our_result"].startswith("residual ")
-    assert float(found[0]["our_result"].split()[1]) <= 1e-8
-    assert found[1]["our_result"] == found[1]["peer_result"] == "100,000 edges"
-    assert found[3]["our_result"] == found[3]["peer_result"] == "100.0% correct"
-    assert all(min(f["our_bytes"], f["peer_bytes"]) > 10_000_000 for f in found)
-    assert all(f["ratio"] == f["our_seconds"] / f["peer_seconds"] for f in found)

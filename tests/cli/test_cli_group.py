@@ -27,12 +27,12 @@ def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
 from ohmlearn.cli import main
-for args in ("--help", "label --help", "suggest --help", "paper --help", "--version"):
+for args in ("--help", "label --help", "suggest --help", "paper run --help", "--version"):
     main(args.split(), standalone_mode=False)
 print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & sys.modules.keys()))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "Commands:\n  bench" in run.stdout
+    assert "Commands:\n  certify" in run.stdout
     assert run.stdout.endswith("heavy: []\n")
 
 
@@ -43,7 +43,7 @@ print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & s
         (["demo", "--points", "10"], "10 is not in the range 300<=x<=100000"),
         (["demo", "--seed", "-1"], "-1 is not in the range x>=0"),
         (["demo", "-o", "."], "File '.' is a directory"),
-        (["paper", "--paper-scheme", "most"], "'most' is not one of 'none', 'some', 'all'"),
+        (["paper", "run", "--paper-scheme", "most"], "'most' is not one of 'none', 'some', 'all'"),
     ],
 )
 def test_wrong_usage_exits_with_2(args: list[str], message: str):
@@ -52,12 +52,12 @@ def test_wrong_usage_exits_with_2(args: list[str], message: str):
     assert message in result.output
 
 
-@pytest.mark.parametrize("command", ["demo", "paper"])
+@pytest.mark.parametrize("command", ["demo", "paper run"])
 def test_missing_extra_is_one_line_naming_the_install_command(
     monkeypatch: pytest.MonkeyPatch, command: str
 ):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = invoke(command)
+    result = invoke(*command.split())
     assert result.exit_code == 1
     assert result.output == (
         'Error: matplotlib is needed for this; install it with pip install "ohmlearn[plot]"\n'

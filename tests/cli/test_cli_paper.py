@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 from pages import Page
 
-from ohmlearn import gallery
+from ohmlearn import StreamingSparsifier, gallery, sparsify
 from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
+from ohmlearn.paper import generalization_bound, spectral_extremes
 from ohmlearn.paper.experiment import NEIGHBOURS, ExperimentSettings
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes, run_job, score
 
@@ -78,7 +79,7 @@ def test_all_eleven_graphs_are_run_by_default():
 
 def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     options = ["--points", str(N), "-k", "225", "-k", "20", "--draws", "2", "--paper-scheme", "all"]
-    result = CliRunner().invoke(main, ["paper", *options, "-o", str(tmp_path / "paper")])
+    result = CliRunner().invoke(main, ["paper", "run", *options, "-o", str(tmp_path / "paper")])
     assert result.exit_code == 0, result.output
     names = ["figure-abc.png", "figure-d.png", "paper.html", "paper.json", "paper.md"]
     assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == names
@@ -103,18 +104,75 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     assert [row[0] for row in labels] == ["k", "20", "225"]
     assert labels[2][4] == f"{numbers['results'][1]['exact']:.3f}"
     assert [row[0] for row in scheme] == [row[0] for row in costs] == ["k", "20", "225"]
-    assert "--neighbors 225 --neighbors 20 --draws 2" in page.text
+    assert "ohmlearn paper run --seed 0 --neighbors 225 --neighbors 20 --draws 2" in page.text
 
 
 def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ohmlearn.paper.experiment.JOB", "ohmlearn.no_such_module")
-    result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "20", "-o", str(tmp_path)])
+    result = CliRunner().invoke(
+        main, ["paper", "run", "--points", "300", "-k", "20", "-o", str(tmp_path)]
+    )
     assert result.exit_code == 1
     assert "at k = 20 failed: " in result.stderr.splitlines()[-1]
     assert "no_such_module" in result.stderr.splitlines()[-1]
 
 
 def test_too_many_neighbours_are_refused():
-    result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "300"])
+    result = CliRunner().invoke(main, ["paper", "run", "--points", "300", "-k", "300"])
     assert result.exit_code == 2
     assert result.output.startswith("Error: n_neighbors must ")
+
+
+@pytest.fixture
+def dense(tmp_path: Path):
+    """A dense graph, and a file with its edges."""
+    graph = gallery.stochastic_blocks([60, 60], 1.0, bridges=40, random_state=0)
+    path = tmp_path / "edges.csv"
+    u, v, _ = graph.edges()
+    path.write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in zip(u, v, strict=True)))
+    return graph, path
+
+
+@pytest.mark.parametrize("constants", ["practical", "theory"])
+def test_sparsify_is_algorithm_2(dense, tmp_path: Path, constants: str):
+    path, out = dense[1], str(tmp_path / "h.ohm")
+    options = ["--n-nodes", "120", "--epsilon", "0.9", "--constants", constants, "--seed", "3"]
+    result = CliRunner().invoke(main, ["paper", "sparsify", str(path), *options, "-o", out])
+    assert result.exit_code == 0, result.output
+    how = {"n_nodes": 120, "epsilon": 0.9, "constants": constants, "random_state": 3}
+    found = StreamingSparsifier.load(out)
+    assert found.options.scheme == "paper"
+    assert found.snapshot() == sparsify(path, scheme="paper", **how)
+    assert ("a tenth of the paper's copies" in result.stderr) == (constants == "practical")
+
+
+def test_bound_takes_numbers_or_a_graph(dense):
+    graph, path = dense
+    of_error = ["--error", "0.3", "--labelled", "60", "--gamma", "2", "--epsilon", "0.5"]
+    extremes = spectral_extremes(graph, random_state=0)
+    low, high = extremes.lambda_1, extremes.lambda_n
+    numbers = ["--unlabelled", "60", "--lambda-1", str(low), "--lambda-n", str(high)]
+    how = {"gamma": 2.0, "epsilon": 0.5, "lambda_1": low, "lambda_n": high}
+    expected = generalization_bound(0.3, 60, 60, **how)
+    for given in (numbers, [str(path)]):
+        result = CliRunner().invoke(main, ["paper", "bound", *of_error, *given])
+        assert result.exit_code == 0, result.output
+        assert result.stdout.endswith(f"{expected}\n")
+        assert "u = 60, lambda_1 = " in result.stdout
+    result = CliRunner().invoke(main, ["paper", "bound", *of_error, *numbers, "--json"])
+    found = json.loads(result.stdout)
+    assert found["repaired"]["stability"] == expected.repaired.stability
+    assert found["lambda_1"] == low
+
+
+def test_bound_needs_numbers_about_the_graph():
+    options = ["paper", "bound", "--error", "0.3", "--labelled", "0"]
+    result = CliRunner().invoke(main, options)
+    assert result.exit_code == 2
+    assert "give EDGES, or --unlabelled, --lambda-1 and --lambda-n" in result.stderr
+    numbers = ["--unlabelled", "9", "--lambda-1", "0.001", "--lambda-n", "2"]
+    result = CliRunner().invoke(main, [*options, *numbers])
+    assert result.stderr.startswith("Error: --labelled must be")
+    options[-1] = "3"  # the printed form is infinite then
+    result = CliRunner().invoke(main, [*options, *numbers, "--json"])
+    assert json.loads(result.stdout)["printed"]["stability"] == "inf"

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from ohmlearn import Graph, gallery
-from ohmlearn.sparsifier.kelner_levin import KelnerLevin
+from ohmlearn.paper import KelnerLevin
 
 N_SEEDS = 300
 N_FORMS = 12
@@ -33,9 +33,9 @@ def weighted_parallel():
     return u, v, 10 ** rng.uniform(-2, 2, 400), 12
 
 
-def energy_ratios(edges, graph, forms):
+def energy_ratios(h, graph, forms):
     """Energies of a sparsifier over the graph's: of some voltages, and of all on average."""
-    laplacian = Graph.from_edges(*edges, n_nodes=graph.n_nodes).laplacian().toarray()
+    laplacian = h.laplacian().toarray()
     full = graph.laplacian().toarray()
     ratios = np.sum(forms * (laplacian @ forms), axis=0) / np.sum(forms * (full @ forms), axis=0)
     trace = np.trace(np.linalg.pinv(full) @ laplacian) / (graph.n_nodes - 1)
@@ -45,7 +45,8 @@ def energy_ratios(edges, graph, forms):
 def make(n_nodes, seed, weight_rule):
     """A tenth of the copies and of the block size, so that a short stream has several blocks."""
     block = math.ceil(0.1 * n_nodes * math.log(n_nodes) ** 2 / 0.25)
-    return KelnerLevin(n_nodes, 0.5, seed, 0.1, weight_rule=weight_rule, block_size=block)
+    how = {"constant": 0.1, "random_state": seed, "block_size": block}
+    return KelnerLevin(n_nodes, 0.5, weight_rule=weight_rule, **how)
 
 
 def z_scores(stream, weight_rule, merge=False):
@@ -60,12 +61,12 @@ def z_scores(stream, weight_rule, merge=False):
             other = make(n_nodes, 1000 + seed, weight_rule)
             sketch.update(u[:half], v[:half], w[:half])
             other.update(u[half:], v[half:], w[half:])
-            sketch.merge(other)
+            sketch.merge([other])
         else:
             sketch.update(u, v, w)
-        edges = sketch.snapshot_edges()
-        assert len(edges[0]) < 0.5 * len(u)  # coins were tossed
-        samples.append(energy_ratios(edges, graph, forms))
+        h = sketch.flush().graph()
+        assert sketch.n_rows < 0.5 * len(u)  # coins were tossed
+        samples.append(energy_ratios(h, graph, forms))
     return (np.mean(samples, axis=0) - 1) / (np.std(samples, axis=0) / np.sqrt(N_SEEDS))
 
 
@@ -82,11 +83,11 @@ def test_weights_as_printed_are_biased_low():
     assert z.max() < 0
 
 
-def measured_epsilon(edges, graph):
+def measured_epsilon(h, graph):
     """Largest |x'L_H x / x'L_G x - 1| over x that are not constant, by generalised eigenvalues."""
     n = graph.n_nodes
     basis = scipy.linalg.null_space(np.ones((1, n)))
-    sparse = Graph.from_edges(*edges, n_nodes=n).laplacian().toarray()
+    sparse = h.laplacian().toarray()
     full = graph.laplacian().toarray()
     values = scipy.linalg.eigh(basis.T @ sparse @ basis, basis.T @ full @ basis, eigvals_only=True)
     return np.abs(values - 1).max()
@@ -113,10 +114,9 @@ def test_measured_epsilon_meets_the_asked(family, epsilon):
     graph = FAMILIES[family]()
     u, v, w = graph.edges()
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(len(u)), 30))
-    sketch = KelnerLevin(graph.n_nodes, epsilon, seed=0)
-    sketch.update(u[order], v[order], w[order] / 30)
-    edges = sketch.snapshot_edges()
-    assert sketch.n_blocks >= 2
-    assert len(edges[0]) < 0.6 * len(order)
-    found = measured_epsilon(edges, graph)
+    sketch = KelnerLevin(graph.n_nodes, epsilon, random_state=0)
+    sketch.update(u[order], v[order], w[order] / 30).flush()
+    assert sketch.n_resamples >= 3
+    assert sketch.n_rows < 0.6 * len(order)
+    found = measured_epsilon(sketch.graph(), graph)
     assert 0.01 < found < epsilon

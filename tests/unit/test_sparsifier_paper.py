@@ -1,18 +1,19 @@
-"""The scheme "paper": properties that hold for all random numbers."""
+"""Algorithms 1 and 2 of the paper: properties that hold for all random numbers."""
 
 import math
 
 import numpy as np
 import pytest
 
-from ohmlearn import Graph
-from ohmlearn.sparsifier.kelner_levin import KelnerLevin
+from ohmlearn import Graph, solve_hfs, sparsify
+from ohmlearn.paper import KelnerLevin, SparseHFS
 
 
 def make_small(n_nodes, epsilon, seed, constant, **options):
     """A sketch with fewer copies and smaller blocks, so that a short stream has several blocks."""
     block = math.ceil(constant * n_nodes * math.log(n_nodes) ** 2 / epsilon**2)
-    return KelnerLevin(n_nodes, epsilon, seed, constant, block_size=block, **options)
+    how = {"constant": constant, "random_state": seed, "block_size": block}
+    return KelnerLevin(n_nodes, epsilon, **how, **options)
 
 
 def random_stream(n_nodes, n_edges, seed=0):
@@ -29,20 +30,19 @@ def feed(sketch, edges, cuts=()):
 
 
 def assert_same(a, b):
-    """Check that the states and snapshots of two sketches are equal bit for bit."""
+    """Check that the states and graphs of two sketches are equal bit for bit."""
     state, other = a.get_state(), b.get_state()
     assert state.keys() == other.keys()
     for name, value in state.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name)
-    for column, other_column in zip(a.snapshot_edges(), b.snapshot_edges(), strict=True):
-        np.testing.assert_array_equal(column, other_column)
+    assert a.graph() == b.graph()
 
 
 def test_sizes_are_the_papers():
-    sketch = KelnerLevin(n_nodes=600, epsilon=0.8, seed=0)
+    sketch = KelnerLevin(n_nodes=600, epsilon=0.8, random_state=0)
     assert sketch.block_size == math.ceil(600 * math.log(600) ** 2 / 0.64)
     assert sketch.n_copies == math.ceil(25 * 600 * math.log(600) ** 2 / 0.64)
-    tenth = KelnerLevin(n_nodes=600, epsilon=0.8, seed=0, constant=0.1)
+    tenth = KelnerLevin(n_nodes=600, epsilon=0.8, random_state=0, constant=0.1)
     assert tenth.block_size == sketch.block_size
 
 
@@ -55,7 +55,7 @@ def test_any_split_into_batches_gives_the_same_bits(n_nodes):
         return make_small(n_nodes, 0.8, seed=5, constant=constant)
 
     whole = feed(make(), edges)
-    assert whole.n_blocks >= 2
+    assert whole.n_resamples >= 2
     assert 0 < whole.n_rows < 3000
     size = whole.block_size
     for cuts in ([1, 2, 700], [size, 2 * size], [size - 1, size + 1], range(0, 3000, 97)):
@@ -74,21 +74,17 @@ def test_seeds_differ():
     assert not np.array_equal(a.get_state()["row_q"], b.get_state()["row_q"])
 
 
-def test_snapshot_is_a_flush_and_changes_nothing():
+def test_graph_is_that_of_a_flush_and_changes_nothing():
     edges = random_stream(30, 2000)
-    sketch = feed(make_small(30, 0.8, 1, constant=0.2), edges)
-    twin = feed(make_small(30, 0.8, 1, constant=0.2), edges)
-    u, v, weight = sketch.snapshot_edges()
-    u[:], weight[:] = 0, 0  # the arrays are copies
+    sketch, twin = (feed(make_small(30, 0.8, 1, constant=0.2), edges) for _ in range(2))
+    h, *_, is_whole = sketch.graph(), *sketch.snapshot()
     assert_same(sketch, twin)
     twin.flush()
     assert len(twin.get_state()["buffer_u"]) == 0
-    for column, flushed in zip(sketch.snapshot_edges(), twin.snapshot_edges(), strict=True):
-        np.testing.assert_array_equal(column, flushed)
-    np.testing.assert_array_equal(v, twin.get_state()["row_v"])
-    n_blocks = twin.n_blocks
-    twin.flush()
-    assert twin.n_blocks == n_blocks
+    assert twin.graph() == h
+    assert not is_whole
+    n_resamples = twin.n_resamples
+    assert twin.flush().n_resamples == n_resamples
 
 
 def test_probabilities_and_copies_only_fall():
@@ -108,27 +104,25 @@ def test_probabilities_and_copies_only_fall():
         dropped |= before.keys() - now.keys()
         assert not dropped & now.keys()
         before = now
-    assert sketch.n_blocks >= 19
+    assert sketch.n_resamples >= 19
     assert dropped
 
 
 def test_first_block_by_hand():
     """A triangle with a tail: p = a R / (alpha (n - 1)), and the weights are q a / (N p)."""
-    sketch = KelnerLevin(4, 0.5, seed=0)
+    sketch = KelnerLevin(4, 0.5, random_state=0)
     sketch.update(np.array([0, 1, 2, 2]), np.array([1, 2, 0, 3]), np.full(4, 2.0))
-    u, v, weight = sketch.snapshot_edges()
-    sketch.flush()
-    state = sketch.get_state()
+    h, state = sketch.graph(), sketch.flush().get_state()
     np.testing.assert_allclose(state["row_p"], np.array([2, 2, 2, 3]) / 3 / (2 * 3))
-    np.testing.assert_allclose(
-        weight, state["row_q"] * 2.0 / (sketch.n_copies * state["row_p"]), rtol=1e-15
-    )
-    assert (u.tolist(), v.tolist()) == ([0, 1, 0, 2], [1, 2, 2, 3])
+    weight = state["row_q"] * 2.0 / (sketch.n_copies * state["row_p"])
+    ends = state["row_u"], state["row_v"]
+    assert [column.tolist() for column in ends] == [[0, 1, 0, 2], [1, 2, 2, 3]]
+    assert h == Graph.from_edges(*ends, weight)
 
 
 def test_parallel_arrivals_are_rows_of_their_own():
     u, v = np.zeros(3, np.int32), np.ones(3, np.int32)
-    sketch = KelnerLevin(2, 0.3, seed=0)
+    sketch = KelnerLevin(2, 0.3, random_state=0)
     sketch.update(u, v, np.array([1.0, 2.0, 1.0]))
     sketch.flush()
     state = sketch.get_state()
@@ -139,23 +133,20 @@ def test_parallel_arrivals_are_rows_of_their_own():
 
 
 def test_self_loops_and_zero_weights_are_dropped_and_counted():
-    sketch = KelnerLevin(5, 0.5, seed=0)
+    sketch = KelnerLevin(5, 0.5, random_state=0)
     sketch.update(np.array([0, 1, 2, 3]), np.array([1, 1, 3, 3]), np.array([1.0, 2.0, 0.0, 0.0]))
-    counts = sketch.n_edges_seen, sketch.n_self_loops_dropped, sketch.n_zero_weights_dropped
-    assert counts == (4, 2, 1)
-    u, v, _ = sketch.snapshot_edges()
-    assert (u.tolist(), v.tolist()) == ([0], [1])
+    assert (sketch.position, sketch.n_self_loops, sketch.n_zero_weights) == (4, 2, 1)
+    assert [column.tolist() for column in sketch.graph().edges()[:2]] == [[0], [1]]
 
 
 @pytest.mark.parametrize("n_nodes", [0, 1, 2, 7])
 def test_nothing_in_nothing_out(n_nodes):
-    sketch = KelnerLevin(n_nodes, 0.5, seed=0)
+    sketch = KelnerLevin(n_nodes, 0.5, random_state=0)
     nothing = np.empty(0, np.int32)
     sketch.update(nothing, nothing, np.empty(0))
     if n_nodes > 0:
         sketch.update(np.zeros(3, np.int32), np.zeros(3, np.int32), np.ones(3))
-    sketch.flush()
-    assert [len(column) for column in sketch.snapshot_edges()] == [0, 0, 0]
+    assert sketch.flush().graph().n_edges == 0
 
 
 def test_state_goes_on_to_the_same_bits():
@@ -163,12 +154,11 @@ def test_state_goes_on_to_the_same_bits():
     first, second = ([column[part] for column in edges] for part in (np.s_[:1700], np.s_[1700:]))
     sketch = feed(make_small(30, 0.8, 9, constant=0.2), first)
     state = sketch.get_state()
-    resumed = make_small(30, 0.8, seed=0, constant=0.2)
-    resumed.set_state(state)
+    resumed = make_small(30, 0.8, 9, constant=0.2).set_state(state)
     assert_same(sketch, resumed)
     assert_same(feed(sketch, second), feed(resumed, second))
-    again = make_small(30, 0.8, seed=0, constant=0.2)
-    again.set_state(state)  # the state is a copy, so later updates did not change it
+    # The state is a copy, so later updates did not change it.
+    again = make_small(30, 0.8, 9, constant=0.2).set_state(state)
     assert_same(again, feed(make_small(30, 0.8, 9, constant=0.2), first))
 
 
@@ -178,18 +168,18 @@ def test_merge_keeps_rows_then_resamples():
         for seed in (1, 2)
     )
     rows = {name: np.r_[a.get_state()[name], b.get_state()[name]] for name in ("row_p", "row_q")}
-    expected = a.n_edges_seen + b.n_edges_seen
+    expected = a.position + b.position
     buffered = len(a.get_state()["buffer_u"]) + len(b.get_state()["buffer_u"])
     assert buffered < a.block_size  # the merge itself does not resample
-    n_blocks = max(a.n_blocks, b.n_blocks)
-    a.merge(b)
+    n_blocks = max(a.n_resamples, b.n_resamples)
+    a.merge([b])
     for name, column in rows.items():
         np.testing.assert_array_equal(a.get_state()[name], column)
-    assert (a.n_edges_seen, a.n_blocks) == (expected, n_blocks)
+    assert (a.position, a.n_resamples) == (expected, n_blocks)
     assert len(a.get_state()["buffer_u"]) == buffered
     merged = a.n_rows
     a.flush()
-    assert a.n_blocks == n_blocks + 1
+    assert a.n_resamples == n_blocks + 1
     assert a.n_rows < merged + buffered
 
 
@@ -197,19 +187,61 @@ def test_merge_of_flushed_sketches_resamples_at_the_flush():
     a, b = (feed(make_small(20, 0.8, s, constant=0.2), random_stream(20, 900, s)) for s in (1, 2))
     a.flush()
     b.flush()
-    a.merge(b)
-    n_blocks, n_rows = a.n_blocks, a.n_rows
+    a.merge([b])
+    n_blocks, n_rows = a.n_resamples, a.n_rows
     a.flush()
-    assert a.n_blocks == n_blocks + 1
+    assert a.n_resamples == n_blocks + 1
     assert a.n_rows < n_rows
 
 
 def test_different_parameters_do_not_combine():
-    sketch = KelnerLevin(20, 0.5, seed=0)
+    sketch = KelnerLevin(20, 0.5, random_state=0)
     with pytest.raises(ValueError, match=r"sketches differ: epsilon = 0\.5 and 0\.8; make both"):
-        sketch.merge(KelnerLevin(20, 0.8, seed=0))
+        sketch.merge([KelnerLevin(20, 0.8, random_state=0)])
     with pytest.raises(ValueError, match="n_nodes = 20 and 21"):
-        sketch.set_state(KelnerLevin(21, 0.5, seed=0).get_state())
+        sketch.set_state(KelnerLevin(21, 0.5, random_state=0).get_state())
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (([0, 7], [1, 2]), r"v|u\[1\] = 7"),
+        (([0, 1], [1, 2], [1.0, -1.0]), r"w\[1\] = -1"),
+        (([0, 1], [1]), r"len\(u\) = 2, len\(v\) = 1"),
+    ],
+)
+def test_edges_are_checked(edges, message):
+    sketch = KelnerLevin(4, 0.5, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        sketch.update(*edges)
+    assert sketch.position == 0
+
+
+def test_sparse_hfs_answers_after_each_block():
+    u, v, w = random_stream(60, 9000)
+    labelled, y = [3, 40], np.array([[1.0], [-1.0]])
+    how = {"n_nodes": 60, "epsilon": 0.9, "random_state": 5}
+    job = SparseHFS(labelled, y, gamma=0.5, **how)
+    size = job.sparsifier.block_size
+    batches = [(u[i : i + 700], v[i : i + 700], w[i : i + 700]) for i in range(0, 9000, 700)]
+    answers = list(job.answers(batches))
+    assert [answer.n_edges_seen for answer in answers] == [*range(size, 9000, size), 9000]
+    for answer in answers:  # the same as with the other names of the method
+        end = answer.n_edges_seen
+        h = sparsify((u[:end], v[:end], w[:end]), scheme="paper", constants="theory", **how)
+        assert answer.graph == h
+        expected = solve_hfs(h, labelled, y, gamma=0.5, random_state=5)
+        np.testing.assert_array_equal(answer.f, expected.f)
+        laplacian = 0.5 * 2 * h.laplacian().toarray() + np.diag(np.isin(np.arange(60), labelled))
+        right = np.full(60, -answer.mu[0])
+        right[labelled] += y.ravel()
+        np.testing.assert_allclose(laplacian @ answer.f.ravel(), right, atol=1e-7)
+        assert abs(answer.f.sum()) < 1e-7
+
+
+def test_sparse_hfs_without_edges_has_one_answer():
+    (answer,) = SparseHFS([0], [1.0], n_nodes=3, random_state=0).answers([])
+    assert answer.n_edges_seen == answer.graph.n_edges == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -225,12 +257,11 @@ def test_components_stay_connected(seed):
     order = np.concatenate([rng.permutation(len(u)) for _ in range(12)])
     bridge = (u == 3) & (v == 20)
     order = np.r_[np.flatnonzero(bridge), order[~bridge[order]]]  # once, and first
-    sketch = KelnerLevin(46, 0.8, seed)
+    sketch = KelnerLevin(46, 0.8, random_state=seed)
     sketch.update(u[order], v[order], np.ones(len(order)))
-    assert sketch.n_blocks >= 3
-    kept = sketch.snapshot_edges()
-    assert len(kept[0]) < 0.9 * len(order)
+    assert sketch.n_resamples >= 3
+    assert sketch.flush().n_rows < 0.9 * len(order)
     expected = Graph.from_edges(u, v, n_nodes=46).components()
-    found = Graph.from_edges(*kept, n_nodes=46).components()
+    found = sketch.graph().components()
     assert found[0] == expected[0] == 3
     np.testing.assert_array_equal(found[1], expected[1])

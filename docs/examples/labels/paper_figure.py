@@ -10,8 +10,8 @@ sparsifier helps.
 
 # %%
 # This is the Sparse-HFS experiment of Calandriello, Lazaric and Valko (2015) at a quarter of its
-# size: 3,025 points instead of 12,100, and a quarter of the neighbours. ``ohmlearn paper`` repeats
-# it at full size; :doc:`/paper` has the figures.
+# size: 3,025 points instead of 12,100, and a quarter of the neighbours. ``ohmlearn paper run``
+# repeats it at full size; :doc:`/paper` has the figures.
 
 import matplotlib.pyplot as plt
 import numpy as np

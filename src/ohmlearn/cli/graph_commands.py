@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ohmlearn.graph import Graph
     from ohmlearn.reading import EdgeStream
 
-__all__ = ["certify", "info", "resistance", "solve", "sparsify"]
+__all__ = ["certify", "info", "load_graph", "resistance", "solve", "sparsify", "write_sparsifier"]
 
 READING = Phase("reading edges", 1, 1)
 
@@ -79,7 +79,7 @@ def info(**options: Any) -> None:
     help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
-@click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
+@click.option("--scheme", type=click.Choice(["resample", "online"]), default="resample")
 @click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
 @forgetting_options
 @seed_option
@@ -91,6 +91,11 @@ def sparsify(output: str, **options: Any) -> None:
     sparsifier itself, which can take in more edges: with label --state, or in Python with
     StreamingSparsifier.load.
     """
+    write_sparsifier(output, options)
+
+
+def write_sparsifier(output: str, options: dict[str, Any]) -> None:
+    """Sparsify edges, and write H or the sparsifier."""
     from ohmlearn._arrays_file import pack_arrays
     from ohmlearn.reading.remote import is_remote, write_remote
     from ohmlearn.reading.source_errors import show_name
@@ -103,13 +108,13 @@ def sparsify(output: str, **options: Any) -> None:
     check_outputs({"-o": output}, *options["edges"])
     forgetting = Forgetting(options)
     stream = open_edges(options, needs_times=forgetting.needs_times)
-    if options["memory"] is not None:
+    if options.get("memory") is not None:
         from ohmlearn.cli.memory_budget import find_budget
 
         options["max_edges"] = find_budget(options, stream).edges_within(options["memory"])
     names = ("epsilon", "max_edges", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
-        **{name: options[name] for name in names},
+        **{name: options[name] for name in names if name in options},
         **forgetting.parameters,
         random_state=options["seed"],
         n_jobs=options["threads"],
@@ -167,7 +172,7 @@ def certify(h: str, **options: Any) -> None:
         raise click.UsageError("a pipe can be read only once, but certify needs several passes")
     edges = watch_edges(stream, options, needs_edges=True)
     with phase(f"reading {h}"):
-        sparsifier = _load(kept)
+        sparsifier = load_graph(kept)
     if forgetting.needs_times:
         with phase("finding the latest time"):
             sparsifier.view = forgetting.view_of(edges)
@@ -219,7 +224,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     asked = None if pairs is None else _read_pairs(pairs, stream.kinds)
     if pairs is not None and asked is not None:
         check_ids(stream, pairs, asked.ravel().tolist())
-    graph, nodes = _load(stream, options), stream.nodes
+    graph, nodes = load_graph(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
     how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
     ids = nodes.ids()
@@ -290,7 +295,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     heading, named, names, values, rows = read_node_values(right_hand_sides)
     stream = open_edges(options)
     check_ids(stream, right_hand_sides, named, rows, heading)
-    graph, nodes = _load(stream, options), stream.nodes
+    graph, nodes = load_graph(stream, options), stream.nodes
     asked = as_node_ids(
         right_hand_sides, named, nodes.kind, nodes.kinds, heading=heading, rows=rows
     )
@@ -322,7 +327,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
         tell(f"{graph.n_nodes:,} nodes, residual {report.residual.max(initial=0.0):.2g}")
 
 
-def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
+def load_graph(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
     """Return the graph of a stream, in memory."""
     from ohmlearn.graph import Graph
 

@@ -164,7 +164,12 @@ def repeat_command(without: Collection[str] = ()) -> str:
     Options that were not given are written with their defaults, unless they are in `without`.
     """
     context = click.get_current_context()
-    parts = ["ohmlearn", str(context.info_name)]
+    parts: list[str] = []
+    inner = context
+    while inner.parent is not None:  # the command, and the groups that it is in
+        parts.insert(0, str(inner.info_name))
+        inner = inner.parent
+    parts.insert(0, "ohmlearn")
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
         if value is None or parameter.name in ("output", "report", *without):

@@ -1,15 +1,25 @@
-"""Commands that show the library at work: demo, paper and bench."""
+"""The demo, and the commands of the Sparse-HFS paper: its experiment, sparsifier and bound."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ohmlearn.cli.edge_options import (
+    edge_options,
+    edge_options_with_state,
+    fraction,
+    open_edges,
+    seed_option,
+)
+from ohmlearn.cli.graph_commands import load_graph, write_sparsifier
 from ohmlearn.cli.main import main, repeat_command
-from ohmlearn.cli.messages import visible
-from ohmlearn.cli.output_options import check_outputs
+from ohmlearn.cli.messages import tell, visible
+from ohmlearn.cli.output_options import check_outputs, output_options
+from ohmlearn.cli.threads_option import threads_option
 
-__all__ = ["bench", "demo", "paper"]
+__all__ = ["demo", "paper"]
 
 
 @main.command()
@@ -48,7 +58,16 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     click.echo(f"Page         {visible(str(page))}\nPicture      {visible(str(picture))}")
 
 
-@main.command()
+@main.group()
+def paper() -> None:
+    """The Sparse-HFS paper: its experiment, Algorithm 2 and Theorem 1.
+
+    D. Calandriello, A. Lazaric and M. Valko, "Large-scale semi-supervised learning with online
+    spectral graph sparsification", 2015. Algorithm 1 is ohmlearn.paper.SparseHFS in Python.
+    """
+
+
+@paper.command()
 @click.option(
     "-o",
     "--output",
@@ -75,7 +94,7 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     default="some",
     help="For which graphs to sample as the paper does, too; all takes a quarter of an hour.",
 )
-def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
+def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 
     Labels 12,100 points from four of them, on graphs of 0.7 to 73 million edges that are streamed
@@ -86,7 +105,7 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
 
     require_extra("matplotlib", "plot")  # before the work, not after it
     from ohmlearn._arrays_file import check_folder
-    from ohmlearn.paper import experiment as experiment
+    from ohmlearn.paper import experiment
 
     _make_default_folder(output, Path("out"))
     check_folder(output, "-o")
@@ -103,30 +122,86 @@ def _make_default_folder(output: Path, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
 
 
-@main.command()
-@click.option("--size", type=click.IntRange(5, 100), default=100, help="In percent of the usual.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def bench(size: int, as_json: bool) -> None:
-    """Measure a few jobs on this machine, beside numpy, scipy and scikit-learn, on one thread.
+@paper.command()
+@edge_options
+@output_options
+@click.option("--n-nodes", type=click.IntRange(min=1), required=True, help="The number n.")
+@click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
+@click.option(
+    "--constants",
+    type=click.Choice(["practical", "theory"]),
+    default="practical",
+    help="theory takes the N copies of each edge that the paper prints, practical a tenth of them.",
+)
+@seed_option
+@threads_option
+def sparsify(output: str, **options: Any) -> None:
+    """Write the sparsifier of Algorithm 2, Kelner and Levin's, of EDGES, which are read once.
 
-    Each measurement runs in a separate process. Memory is the peak of that process, including the
-    data that the job starts from.
+    The output has the columns u, v (ids as in EDGES) and w, or is the sparsifier itself if its name
+    ends in .ohm. ohmlearn sparsify is faster and keeps fewer edges for the same accuracy.
+    """
+    if options["constants"] == "practical" and not (options["quiet"] or options["as_json"]):
+        tell("a tenth of the paper's copies of each edge; --constants theory takes all")
+    write_sparsifier(output, {**options, "scheme": "paper"})
+
+
+@paper.command()
+@edge_options_with_state
+@click.option(
+    "--error",
+    "empirical_error",
+    type=float,
+    required=True,
+    help="Mean squared error of stable-HFS on the labelled nodes.",
+)
+@click.option("--labelled", "n_labelled", type=int, required=True, help="The number l.")
+@click.option("--unlabelled", "n_unlabelled", type=int, help="The number u; that of EDGES.")
+@click.option("--gamma", type=float, default=1.0, help="Regularisation of stable-HFS.")
+@click.option("--lambda-1", type=float, help="Second smallest eigenvalue of L; that of EDGES.")
+@click.option("--lambda-n", type=float, help="Largest eigenvalue of L; that of EDGES.")
+@click.option("--epsilon", type=float, default=0.0, help="Accuracy of the sparsifier; 0: none.")
+@click.option("--label-bound", type=float, default=1.0, help="The number k, the largest label.")
+@click.option("--delta", type=float, default=0.05, help="Probability that the bound fails.")
+@seed_option
+@threads_option
+def bound(edges: tuple[str, ...], **options: Any) -> None:
+    """Print the bound of Theorem 1, as printed and as repaired, with its parts.
+
+    The numbers that are about the graph are found from EDGES, which are held in memory, unless they
+    are given.
     """
     import json
     from dataclasses import asdict
 
-    from ohmlearn.paper import short_benchmarks as steps
-    from ohmlearn.report.html_page import describe_versions
+    from ohmlearn.paper import generalization_bound, spectral_extremes
 
-    if not as_json:
-        click.echo(describe_versions())
-    for found in steps.run(size):
-        if as_json:
-            click.echo(json.dumps(asdict(found) | {"ratio": found.ratio}))
-            continue
-        click.echo(found.job)
-        for name, seconds, used, result in (
-            ("ohmlearn", found.our_seconds, found.our_bytes, found.our_result),
-            (found.peer, found.peer_seconds, found.peer_bytes, found.peer_result),
-        ):
-            click.echo(f"  {name:15} {seconds:8.2f} CPU s {used / 2**20:7.0f} MiB  {result}")
+    found: dict[str, Any] = {}
+    of_graph = ("n_unlabelled", "lambda_1", "lambda_n")
+    if edges and None in (options[name] for name in of_graph):
+        options["edges"] = edges
+        graph = load_graph(open_edges(options), options)
+        how = {"random_state": options["seed"], "n_jobs": options["threads"]}
+        found = asdict(spectral_extremes(graph, **how))
+        found["n_unlabelled"] = graph.n_nodes - options["n_labelled"]
+    elif not edges and None in (options[name] for name in of_graph):
+        raise click.UsageError("give EDGES, or --unlabelled, --lambda-1 and --lambda-n")
+    names = ("empirical_error", "n_labelled", "gamma", "epsilon", "label_bound", "delta")
+    numbers = {name: options[name] for name in names}
+    numbers |= {x: found[x] if options[x] is None else options[x] for x in of_graph}
+    result = generalization_bound(**numbers)
+    if options["as_json"]:
+        click.echo(json.dumps(_finite({**numbers, **asdict(result)})))
+        return
+    click.echo(
+        f"l = {numbers['n_labelled']:,}, u = {numbers['n_unlabelled']:,}, "
+        f"lambda_1 = {numbers['lambda_1']:.4g}, lambda_n = {numbers['lambda_n']:.4g}"
+    )
+    click.echo(str(result))
+
+
+def _finite(value: Any) -> Any:
+    """Return numbers as JSON has them, which knows no infinity."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return value if math.isfinite(value) else str(value)

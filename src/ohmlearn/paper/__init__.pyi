@@ -8,3 +8,6 @@ from ohmlearn.paper.certified_bounds import CertifiedBound as CertifiedBound
 from ohmlearn.paper.certified_bounds import certified_bound as certified_bound
 from ohmlearn.paper.eigenvalues import SpectralExtremes as SpectralExtremes
 from ohmlearn.paper.eigenvalues import spectral_extremes as spectral_extremes
+from ohmlearn.paper.sparse_hfs import BlockAnswer as BlockAnswer
+from ohmlearn.paper.sparse_hfs import SparseHFS as SparseHFS
+from ohmlearn.sparsifier.kelner_levin import KelnerLevin as KelnerLevin

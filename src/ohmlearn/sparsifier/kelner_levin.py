@@ -1,9 +1,8 @@
-"""Scheme "paper": Kelner and Levin's sparsification of a stream, which keeps copies of edges.
+"""Kelner and Levin's sparsification of a stream, which keeps copies of edges: the scheme "paper".
 
-It follows Algorithms 1 and 2 of Calandriello, Lazaric and Valko, "Large-scale semi-supervised
-learning with online spectral graph sparsification" (2015). Every edge is treated as N copies. Each
-copy is kept with a probability p that only decreases, because resistances decrease as the graph
-grows:
+This is Algorithm 2 of Calandriello, Lazaric and Valko [1]_, with the loops of Algorithm 1 that
+collect blocks of edges. Every edge is treated as N copies. Each copy is kept with a probability p
+that only decreases, because resistances decrease as the graph grows:
 
     p' = min(p, a R / (alpha (n - 1))),   q' ~ Binomial(q, p' / p),   weight = q' a / (N p').
 
@@ -16,120 +15,231 @@ use p' before taking the minimum. The resulting weights are too low.
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ohmlearn import _core
 from ohmlearn._arrays_file import check_arrays
 from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT
-from ohmlearn.checks.edge_arrays import check_same_length
-from ohmlearn.errors import InputError, Param, Setting
+from ohmlearn._display import Shown
+from ohmlearn.checks.edge_arrays import (
+    EdgeNames,
+    check_n_nodes,
+    check_node_ids,
+    check_same_length,
+    check_weights,
+    raise_edge_fault,
+)
+from ohmlearn.checks.parameters import (
+    check_count,
+    check_fraction,
+    check_n_jobs,
+    check_option,
+    check_positive,
+    check_seed,
+)
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
 
+__all__ = ["KelnerLevin"]
+
 Floats = NDArray[np.float64]
+Rows = NDArray[np.void]
+State = Mapping[str, NDArray[Any]]
 
 EDGE = [("u", np.int32), ("v", np.int32), ("a", np.float64)]
 ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
 PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
 MAX_COPIES = 2**53
-PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # must be equal to merge two sketches
-COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
 MOST_EDGES = 2**60  # as in the C++ sampler
+PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # must be equal to merge two sketches
+COUNTERS = {  # their names in files
+    "n_resamples": "n_blocks",
+    "position": "n_edges_seen",
+    "n_self_loops": "n_self_loops_dropped",
+    "n_zero_weights": "n_zero_weights_dropped",
+}
 
 
-class KelnerLevin:
-    """A spectral sparsifier of a stream of edges between a known number of nodes.
+class KelnerLevin(Shown):
+    """Algorithm 2 of the Sparse-HFS paper: the sparsifier of Kelner and Levin.
+
+    The edges of a stream wait until there is a block of n ln(n)² / epsilon² of them. Then Algorithm
+    2 resamples the sparsifier H and the block together. Every edge e counts as
+    N = n ln(n)² / ((1 - epsilon)² epsilon²) copies. With R the effective resistance of its ends in
+    H and the block, and alpha = 1 / (1 - epsilon), a copy is kept with the probability
+
+        p' = min(p, a R / (alpha (n - 1))),
+
+    and the q' copies that are left weigh q' a / (N p').
+
+    With ``StreamingSparsifier(scheme="paper")`` the same method is behind the interface of the
+    other sparsifiers; there, ``constants="practical"``, the default, takes a tenth of the copies,
+    as ``constant=0.1`` does here.
 
     Parameters
     ----------
     n_nodes : int
+        The number n.
     epsilon : float
         Target accuracy: energies should stay within a factor 1 ± epsilon. Between 0 and 1.
-    seed : int
-        In 0, ..., 2**64 - 1. The random numbers depend only on the seed and the block number.
-        Sketches that will be merged should have different seeds, because with equal random numbers
-        their errors add up.
     constant : float
-        Factor on `n_copies`.
-    n_jobs : int
-        Number of threads; the result does not depend on it.
+        Factor on the number of copies; 1 is the paper's.
+    random_state : int, Generator, RandomState or None
+        The random numbers depend only on the seed and the number of the block. Sparsifiers that
+        will be merged should have different seeds, because with equal random numbers their errors
+        add up.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn; the result does not depend on it.
     weight_rule : {"corrected", "printed"}
-        "printed" computes weights from the probability before the minimum; it is kept to show that
-        it is biased.
+        "printed" computes weights from the probability before the minimum, as the paper prints it;
+        it is kept to show that these weights are too low.
     block_size : int, optional
-        See the attribute; n ln(n)^2 / epsilon^2 by default, as in the paper.
+        Number of edges after which H is resampled; that of the paper by default.
 
     Attributes
     ----------
     n_copies : int
-        N, the number of copies of a new edge.
+        The number N.
     block_size : int
-        H is resampled after this many edges (dropped edges are not counted).
-    n_blocks, n_edges_seen, n_self_loops_dropped, n_zero_weights_dropped : int
+        See the parameter. Self-loops and edges of weight 0 are dropped and not counted.
+    n_resamples : int
+        How often Algorithm 2 was run.
+    position, n_self_loops, n_zero_weights : int
+        Number of edges read, and how many of them were dropped.
+    weight_seen : float
+        Sum of the weights of edges that are not self-loops.
+    seed : int
+
+    References
+    ----------
+    .. [1] D. Calandriello, A. Lazaric and M. Valko, "Large-scale semi-supervised learning with
+       online spectral graph sparsification", 2015. Algorithm 2.
+    .. [2] J. A. Kelner and A. Levin, "Spectral sparsification in the semi-streaming setting",
+       Theory of Computing Systems 53, 2013.
+    .. [3] D. A. Spielman and N. Srivastava, "Graph sparsification by effective resistances",
+       SIAM Journal on Computing 40, 2011.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ohmlearn.paper import KelnerLevin
     >>> u, v = np.triu_indices(40, 1)
-    >>> sketch = KelnerLevin(n_nodes=40, epsilon=0.8, seed=0, constant=0.2)
-    >>> sketch.update(np.tile(u, 10), np.tile(v, 10), np.full(7800, 0.1))
-    >>> u, v, weight = sketch.snapshot_edges()
-    >>> sketch.n_edges_seen, len(u) < 1500, round(weight.sum() / 780)
-    (7800, True, 1)
+    >>> sketch = KelnerLevin(n_nodes=40, epsilon=0.8, constant=0.2, random_state=0)
+    >>> h = sketch.update(np.tile(u, 10), np.tile(v, 10), np.full(7800, 0.1)).graph()
+    >>> sketch.n_resamples, sketch.n_copies, round(h.weights.sum() / 1560)
+    (9, 4253, 1)
     """
+
+    beta = math.inf  # this scheme has no sampling rate; probabilities only decrease
+    changes_at_once = True  # an interrupted update leaves it as it was
 
     def __init__(
         self,
         n_nodes: int,
         epsilon: float,
-        seed: int,
+        *,
         constant: float = 1.0,
-        n_jobs: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
         weight_rule: Literal["corrected", "printed"] = "corrected",
         block_size: int | None = None,
     ) -> None:
-        self.n_nodes, self.epsilon, self.seed = n_nodes, epsilon, seed
-        self.constant, self.n_jobs, self.printed = constant, n_jobs, weight_rule == "printed"
+        nothing = np.empty(0, np.int32)
+        self.n_nodes = n = check_n_nodes(n_nodes, nothing, nothing)
+        self.epsilon = check_fraction("epsilon", epsilon)
+        self.constant = check_positive("constant", constant)
+        self.seed, self.n_jobs = check_seed(random_state), check_n_jobs(n_jobs)
+        rule = check_option("weight_rule", weight_rule, ("corrected", "printed"))
+        self.printed = rule == "printed"
         self.alpha = 1 / (1 - epsilon)
         square = epsilon**2  # 0 if it is too small for a float
-        size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / square if square > 0 else math.inf
-        if constant * self.alpha**2 * size > MAX_COPIES:
+        size = n * math.log(max(n, 2)) ** 2 / square if square > 0 else math.inf
+        if self.constant * self.alpha**2 * size > MAX_COPIES:
             raise InputError(
-                f"{Param('epsilon', epsilon)} is too close to 0 or 1 for "
-                f"{Setting('scheme', 'paper')} with {n_nodes} nodes, because it needs more than "
-                f"{MAX_COPIES} copies of each edge"
+                f"{Param('epsilon', epsilon)} is too close to 0 or 1 for the paper's sparsifier "
+                f"with {n} nodes, because it needs more than {MAX_COPIES} copies of each edge"
             )
-        self.block_size = math.ceil(size) if block_size is None else block_size
-        self.n_copies = math.ceil(constant * self.alpha**2 * size)
-        self.n_blocks = self.n_edges_seen = 0
-        self.n_self_loops_dropped = self.n_zero_weights_dropped = 0
-        self._rows = np.empty(0, PRINTED_ROW if self.printed else ROW)
-        self._buffer = np.empty(0, EDGE)  # grows up to block_size
+        if block_size is None:
+            self.block_size = math.ceil(size)
+        else:
+            self.block_size = check_count("block_size", block_size)
+        self.n_copies = math.ceil(self.constant * self.alpha**2 * size)
+        self.n_resamples = self.position = self.n_self_loops = self.n_zero_weights = 0
+        self.weight_seen = 0.0
+        self._rows: Rows = np.empty(0, PRINTED_ROW if self.printed else ROW)
+        self._buffer: Rows = np.empty(0, EDGE)  # grows up to block_size
         self._n_buffered = 0
-        self.merged = False  # True if rows of two sketches were not sampled together yet
+        self._merged = False  # True if rows of two sketches were not sampled together yet
+
+    def _facts(self) -> dict[str, Any]:
+        return {"edges seen": self.position, "rows": self.n_rows, "nodes": self.n_nodes}
 
     @property
     def n_rows(self) -> int:
         """Number of rows of H, without the edges that wait for the end of their block."""
         return len(self._rows)
 
-    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any]) -> None:
-        """Add checked edges; each of several parallel edges becomes a separate row."""
+    @property
+    def capacity(self) -> int:
+        """The same as `block_size`, under the name that the other samplers use."""
+        return self.block_size
+
+    @property
+    def n_missing(self) -> int:
+        """Number of edges that the present block still needs."""
+        return self.block_size - self._n_buffered
+
+    def update(self, u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Self:
+        """Add edges; each of several parallel edges becomes a separate row.
+
+        Parameters
+        ----------
+        u, v : array-like of int
+            Ends of the edges.
+        w : array-like of float, optional
+            Weights; all 1 by default.
+
+        Examples
+        --------
+        >>> from ohmlearn.paper import KelnerLevin
+        >>> KelnerLevin(3, 0.5, random_state=0).update([0, 1, 2], [1, 2, 2]).n_self_loops
+        1
+        """
+        ends = check_node_ids(u, "u").astype(np.int64), check_node_ids(v, "v").astype(np.int64)
+        weights = np.ones(len(ends[0])) if w is None else check_weights(w, "w").astype(np.float64)
+        check_same_length(u=ends[0], v=ends[1], w=weights)
+        fault = _core.find_fault(self.n_nodes, self.n_jobs, *ends, weights)
+        if fault is not None:
+            raise_edge_fault(fault, self.n_nodes, EdgeNames())
+        # A copy is changed, which then replaces this sketch in one step: after Ctrl-C it is either
+        # the old or the new one.
+        changed = copy.copy(self)
+        changed._add(*ends, weights)
+        self.__dict__ = changed.__dict__
+        return self
+
+    def _add(self, u: NDArray[Any], v: NDArray[Any], w: Floats) -> None:
         loops = u == v
         zeros = (w < SMALLEST_WEIGHT) & ~loops
-        self.n_edges_seen += len(u)
-        self.n_self_loops_dropped += int(np.count_nonzero(loops))
-        self.n_zero_weights_dropped += int(np.count_nonzero(zeros))
+        self.position += len(u)
+        self.n_self_loops += int(np.count_nonzero(loops))
+        self.n_zero_weights += int(np.count_nonzero(zeros))
+        # Add the weights one by one, so that the result does not depend on the batches.
+        kept = np.append(self.weight_seen, np.where(loops, 0.0, w))
+        self.weight_seen = float(np.cumsum(kept)[-1])
         edges = np.empty(len(u), EDGE)
         edges["u"], edges["v"], edges["a"] = np.minimum(u, v), np.maximum(u, v), w
         self._append(edges[~(loops | zeros)])
 
-    def _append(self, edges: NDArray[np.void]) -> None:
+    def _append(self, edges: Rows) -> None:
         start = 0
         while start < len(edges):
-            part = edges[start : start + self.block_size - self._n_buffered]
+            part = edges[start : start + self.n_missing]
             filled = self._n_buffered + len(part)
             if filled > len(self._buffer):
                 room = min(self.block_size, max(filled, 2 * len(self._buffer)))
@@ -141,14 +251,15 @@ class KelnerLevin:
             if filled == self.block_size:
                 self._resample()
 
-    def flush(self) -> None:
+    def flush(self) -> Self:
         """End the current block now; do nothing if it is empty."""
-        if self._n_buffered > 0 or self.merged:
+        if self._n_buffered > 0 or self._merged:
             self._resample()
+        return self
 
     def _resample(self) -> None:
         """Run Algorithm 2 on H + A."""
-        key = np.array([self.seed, self.n_blocks], dtype=np.uint64)
+        key = np.array([self.seed, self.n_resamples], dtype=np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key))
         new = np.ones(self._n_buffered, self._rows.dtype)  # p = 1
         new[["u", "v", "a"]] = self._buffer[: self._n_buffered]
@@ -161,11 +272,11 @@ class KelnerLevin:
         rows["p"] = p
         self._rows = rows[rows["q"] > 0]
         # Make a new buffer, because copies of this sketch may still use the old one.
-        self._buffer, self._n_buffered, self.merged = np.empty(0, EDGE), 0, False
-        self.n_blocks += 1
+        self._buffer, self._n_buffered, self._merged = np.empty(0, EDGE), 0, False
+        self.n_resamples += 1
 
-    def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:
-        graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), n_nodes=self.n_nodes)
+    def _resistances(self, rows: Rows, rng: np.random.Generator) -> Floats:
+        graph = self._as_graph(rows)
         # The analysis needs every estimate within a factor alpha. An estimate from q columns is
         # below 1 / alpha times the resistance with probability at most
         # exp(-q (ln(alpha) + 1 / alpha - 1) / 2). The sketch has q = 8 / accuracy^2 columns; this
@@ -179,75 +290,108 @@ class KelnerLevin:
         keys, wanted = (np.int64(self.n_nodes) * i.astype(np.int64) for i in (u, rows["u"]))
         return np.asarray(floored[np.searchsorted(keys + v, wanted + rows["v"])], np.float64)
 
-    def _weights(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
+    def _weights(self, rows: Rows) -> Floats:
         p = rows["p_printed" if self.printed else "p"]
         return np.asarray(rows["a"] * (rows["q"] / (self.n_copies * p)), np.float64)
 
-    def _chances(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
-        """Return 1 - variance / weight^2 for each row, which is the sum of its q copies."""
-        return np.asarray(1.0 - (1.0 - rows["p"]) / rows["q"], np.float64)
+    def graph(self) -> Graph:
+        """Return H, as it is if the present block ends now; the sketch does not change.
 
-    def snapshot_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-        """Return (u, v, weight), u < v, as they would be after a flush; change nothing."""
-        return self.snapshot_rows()[:3]
+        Examples
+        --------
+        >>> from ohmlearn.paper import KelnerLevin
+        >>> KelnerLevin(3, 0.5, random_state=0).update([0, 1], [1, 2]).graph()
+        Graph(n_nodes=3, n_edges=2)
+        """
+        return self._as_graph(self._flushed_rows())
 
-    def snapshot_rows(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats, Floats]:
-        """Return (u, v, weight) as `snapshot_edges` does, and the chance of each row."""
-        flushed = copy.copy(self)  # shares the arrays, which a flush does not write to
-        flushed.flush()
-        rows = flushed._rows
-        return rows["u"].copy(), rows["v"].copy(), self._weights(rows), self._chances(rows)
+    def _flushed_rows(self) -> Rows:
+        return copy.copy(self).flush()._rows  # a flush does not write to the arrays that they share
 
-    def merge(self, other: "KelnerLevin") -> None:
-        """Add the rows of another sketch with their p and q; the next block resamples them."""
-        self._check_parameters({name: getattr(other, name) for name in PARAMETERS})
-        if self.n_edges_seen + other.n_edges_seen > MOST_EDGES:
-            raise ValueError("the two sparsifiers have seen more than 2**60 edges")
-        self._rows = np.concatenate([self._rows, other._rows])
-        self.merged = True
-        for name in COUNTERS[1:]:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        # Random numbers that either sketch has used are not used again.
-        self.n_blocks = max(self.n_blocks, other.n_blocks)
-        self._append(other._buffer[: other._n_buffered].copy())
+    def _as_graph(self, rows: Rows) -> Graph:
+        return Graph.from_edges(rows["u"], rows["v"], self._weights(rows), n_nodes=self.n_nodes)
 
-    def get_state(self) -> dict[str, Any]:
-        """Return everything that is needed to continue, as arrays and numbers."""
-        state = {name: getattr(self, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")}
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return H as the other samplers do: its arrays, probabilities, and whether it is whole."""
+        rows = self._flushed_rows()
+        h = self._as_graph(rows)
+        # A row, which is the sum of its q copies, has variance / weight^2 = (1 - p) / q.
+        probability = 1.0 - (1.0 - rows["p"]) / rows["q"]
+        keys = rows["u"].astype(np.int64) * self.n_nodes + rows["v"]
+        _, edge = np.unique(keys, return_inverse=True)
+        parts = self._weights(rows) / h.edges()[2][edge]
+        variances = np.bincount(edge, (1.0 - probability) * parts**2, h.n_edges)
+        is_whole = len(rows) == self.position and bool(np.all(probability >= 1.0))
+        return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32), is_whole
+
+    def merge(self, others: "list[KelnerLevin]") -> None:
+        """Add the rows of other sketches with their p and q; the next block resamples them."""
+        changed = copy.copy(self)
+        for other in others:
+            changed._check_parameters({name: getattr(other, name) for name in PARAMETERS})
+            if changed.position + other.position > MOST_EDGES:
+                raise ValueError("the two sparsifiers have seen more than 2**60 edges")
+            changed._rows = np.concatenate([changed._rows, other._rows])
+            changed._merged = True
+            changed.position += other.position
+            changed.n_self_loops += other.n_self_loops
+            changed.n_zero_weights += other.n_zero_weights
+            changed.weight_seen += other.weight_seen
+            # Random numbers that either sketch has used are not used again.
+            changed.n_resamples = max(changed.n_resamples, other.n_resamples)
+            changed._append(other._buffer[: other._n_buffered].copy())
+        self.__dict__ = changed.__dict__
+
+    def copy(self, threads: int) -> Self:
+        """Return an independent sketch with the same state."""
+        found = copy.copy(self)
+        found._buffer, found.n_jobs = self._buffer[: self._n_buffered].copy(), threads
+        return found
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that is needed to continue, as arrays with names."""
+        state: dict[str, Any] = {name: getattr(self, name) for name in ("seed", *PARAMETERS)}
+        state |= {key: getattr(self, name) for name, key in COUNTERS.items()}
+        state["merged"] = self._merged
         for kind, table in ("row", self._rows), ("buffer", self._buffer[: self._n_buffered]):
             for name in table.dtype.names or ():
                 state[f"{kind}_{name}"] = table[name].copy()
-        return state
+        state["weight_seen"] = self.weight_seen
+        return {name: np.asarray(value) for name, value in state.items()}
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from the state of a sketch with the same parameters; also set its seed.
+    def set_state(self, state: State) -> Self:
+        """Continue from the state of a sketch with the same seed and parameters.
 
         Raises
         ------
         ValueError
             If no sketch can have this state, which may come from a damaged or forged file.
         """
-        numbers = {
-            name: _number(state, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")
-        }
-        self._check_parameters(numbers)
-        tables = []
-        for kind, fields in ("row", self._rows.dtype), ("buffer", np.dtype(EDGE)):
-            columns = {name: f"{kind}_{name}" for name in fields.names or ()}
-            check_arrays(state, {column: fields[name] for name, column in columns.items()})
-            check_same_length(**{column: state[column] for column in columns.values()})
-            table = np.empty(len(state[f"{kind}_u"]), fields)
-            for name, column in columns.items():
-                table[name] = state[column]
-            tables.append(table)
-        self._check_state(tables[0], tables[1], numbers)
-        self._rows, self._buffer, self._n_buffered = tables[0], tables[1], len(tables[1])
-        for name in ("seed", *COUNTERS, "merged"):
-            setattr(self, name, int(numbers[name]))
+        seed = _number(state, "seed")
+        if seed != self.seed:
+            raise ValueError(f"seed = {seed} is not that of the parameters, {self.seed}")
+        self._check_parameters({name: _number(state, name) for name in PARAMETERS})
+        seen = _number(state, "weight_seen")
+        if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
+            raise ValueError(f"weight_seen = {seen} is out of range")
+        merged = bool(_number(state, "merged"))
+        counts = {}
+        for name, key in COUNTERS.items():
+            counts[name] = int(_number(state, key))
+            if not 0 <= counts[name] <= MOST_EDGES:
+                raise ValueError(f"{key} = {counts[name]} is out of range")
+        rows = _read_table(state, "row", self._rows.dtype)
+        buffer = _read_table(state, "buffer", np.dtype(EDGE))
+        self._check_rows(rows, buffer)
+        n_kept = counts["position"] - counts["n_self_loops"] - counts["n_zero_weights"]
+        if len(rows) + len(buffer) > n_kept:
+            raise ValueError(f"{len(rows) + len(buffer)} rows cannot come from {n_kept} edges")
+        self._rows, self._buffer, self._n_buffered = rows, buffer, len(buffer)
+        self.weight_seen, self._merged = float(seen), merged
+        self.__dict__.update(counts)
+        return self
 
-    def _check_state(
-        self, rows: NDArray[np.void], buffer: NDArray[np.void], numbers: dict[str, Any]
-    ) -> None:
+    def _check_rows(self, rows: Rows, buffer: Rows) -> None:
         for kind, table in ("row", rows), ("waiting edge", buffer):
             u, v, a = table["u"], table["v"], table["a"]
             _check_all((u >= 0) & (u < v) & (v < self.n_nodes), kind, "a node")
@@ -259,16 +403,8 @@ class KelnerLevin:
         _check_all(self._weights(rows) <= LARGEST_WEIGHT * MOST_EDGES, "row", "the weight")
         if len(buffer) > max(self.block_size - 1, 0):
             raise ValueError(f"{len(buffer)} edges wait for a block of {self.block_size}")
-        for name in ("seed", *COUNTERS):
-            if not 0 <= numbers[name] <= (2**64 - 1 if name == "seed" else MOST_EDGES):
-                raise ValueError(f"{name} = {numbers[name]} is out of range")
-        seen, loops, zeros = (numbers[name] for name in COUNTERS[1:])
-        if len(rows) + len(buffer) > seen - loops - zeros:
-            raise ValueError(
-                f"{len(rows) + len(buffer)} rows cannot come from {seen - loops - zeros} edges"
-            )
 
-    def _check_parameters(self, others: dict[str, Any]) -> None:
+    def _check_parameters(self, others: dict[str, float]) -> None:
         for name in PARAMETERS:
             if getattr(self, name) != others[name]:
                 values = f"{name} = {getattr(self, name)} and {others[name]}"
@@ -280,112 +416,24 @@ def _check_all(good: NDArray[np.bool_], kind: str, what: str) -> None:
         raise ValueError(f"{what} of {kind} {int(np.argmin(good))} is out of range")
 
 
-def _number(state: dict[str, Any], name: str) -> Any:
+def _read_table(state: State, kind: str, fields: np.dtype[np.void]) -> Rows:
+    columns = {name: f"{kind}_{name}" for name in fields.names or ()}
+    check_arrays(state, {column: fields[name] for name, column in columns.items()})
+    check_same_length(**{column: state[column] for column in columns.values()})
+    table = np.empty(len(state[f"{kind}_u"]), fields)
+    for name, column in columns.items():
+        table[name] = state[column]
+    return table
+
+
+def _number(state: State, name: str) -> float:
     """Return a single number of a state; in a file it is an array without dimensions."""
     value = np.asarray(state.get(name))
     if value.ndim != 0 or value.dtype.kind not in "biuf" or not np.isfinite(value):
         raise ValueError(f"{name} must be present as a single finite number")
-    number = value.item()
+    number: float = value.item()
     if name in ("epsilon", "constant", "weight_seen"):
         return float(number)
     if number != int(number) or not -(2**63) <= number < 2**64:
         raise ValueError(f"{name} must be an integer, got {number}")
     return int(number)
-
-
-class PaperSampler:
-    """The scheme "paper" with the interface of the C++ sampler."""
-
-    beta = math.inf  # this scheme has no sampling rate; probabilities only decrease
-    changes_at_once = True  # an interrupted update leaves the sampler as it was
-
-    def __init__(
-        self,
-        n_nodes: int,
-        epsilon: float,
-        seed: int,
-        constant: float,
-        threads: int,
-        state: dict[str, Any] | None = None,
-    ) -> None:
-        sketch, seen = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
-        if state is not None:
-            given, seen = _number(state, "seed"), _number(state, "weight_seen")
-            if given != seed:
-                raise ValueError(f"seed = {given} is not that of the parameters, {seed}")
-            if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
-                raise ValueError(f"weight_seen = {seen} is out of range")
-            sketch.set_state(state)
-        self._now = sketch, seen
-        self.n_nodes = n_nodes
-
-    @property
-    def _sketch(self) -> KelnerLevin:
-        return self._now[0]
-
-    @property
-    def weight_seen(self) -> float:
-        return self._now[1]
-
-    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
-        weights = np.ones(len(u)) if w is None else w.astype(np.float64)
-        # Add the weights one by one, so that the result does not depend on the batches.
-        kept = np.where(u == v, 0.0, weights)
-        seen = float(np.cumsum(np.append(self.weight_seen, kept))[-1])
-        # Update a copy, which then replaces the original in one step: after Ctrl-C the sampler is
-        # either the old or the new one.
-        sketch = copy.copy(self._sketch)
-        sketch.update(u, v, weights)
-        self._now = sketch, seen
-
-    def snapshot(self) -> tuple[Any, ...]:
-        """Return H as the C++ sampler does: its arrays, the chances, and whether it is whole."""
-        u, v, w, chance = self._sketch.snapshot_rows()
-        h = Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
-        _, edge = np.unique(u.astype(np.int64) * self.n_nodes + v, return_inverse=True)
-        parts = w / h.edges()[2][edge]
-        variances = np.bincount(edge, (1.0 - chance) * parts**2, h.n_edges)
-        is_whole = len(u) == self._sketch.n_edges_seen and bool(np.all(chance >= 1.0))
-        return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32), is_whole
-
-    def merge(self, others: "list[PaperSampler]") -> None:
-        sketch, seen = copy.copy(self._sketch), self.weight_seen
-        for other in others:
-            sketch.merge(other._sketch)
-            seen += other.weight_seen
-        self._now = sketch, seen
-
-    def copy(self, threads: int) -> Self:
-        """Return an independent sampler with the same state."""
-        found, sketch = copy.copy(self), copy.copy(self._sketch)
-        sketch._buffer, sketch.n_jobs = sketch._buffer[: sketch._n_buffered].copy(), threads
-        found._now = sketch, self.weight_seen
-        return found
-
-    def get_state(self) -> dict[str, Any]:
-        state = {**self._sketch.get_state(), "weight_seen": self.weight_seen}
-        return {name: np.asarray(value) for name, value in state.items()}
-
-    @property
-    def position(self) -> int:
-        return self._sketch.n_edges_seen
-
-    @property
-    def n_self_loops(self) -> int:
-        return self._sketch.n_self_loops_dropped
-
-    @property
-    def n_zero_weights(self) -> int:
-        return self._sketch.n_zero_weights_dropped
-
-    @property
-    def n_rows(self) -> int:
-        return self._sketch.n_rows
-
-    @property
-    def n_resamples(self) -> int:
-        return self._sketch.n_blocks
-
-    @property
-    def capacity(self) -> int:
-        return self._sketch.block_size

@@ -37,6 +37,7 @@ __all__ = [
     "SparsifierOptions",
 ]
 
+NOTHING = np.empty(0, np.int32)
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
 # independent coins at failure probability 0.01; "practical" is measured (docs/calibration.md).
@@ -88,8 +89,7 @@ class SparsifierOptions:
         self._check_times()
         n = self.n_nodes
         if n is not None:
-            nothing = np.empty(0, dtype=np.int32)
-            n = check_n_nodes(n, nothing, nothing)
+            n = check_n_nodes(n, NOTHING, NOTHING)
             if n > MOST_NODES:
                 raise bad_value("n_nodes", f"be at most 2**30 = {MOST_NODES}", n)
         check_fraction("epsilon", self.epsilon)

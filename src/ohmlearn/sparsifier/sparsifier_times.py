@@ -2,7 +2,6 @@
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +27,9 @@ MOST_HALF_LIVES = 2.0**40  # between time 0 and an edge: as in cpp/sampling/deca
 
 
 def choose_view(
-    options: SparsifierOptions, latest: float | None, at: Any, since: Any
+    options: SparsifierOptions, latest: float | None, at: object, since: object
 ) -> TimeView | None:
-    """Return the graph that is asked for; None if times do not matter.
-
-    Examples
-    --------
-    >>> choose_view(SparsifierOptions(half_life=7), 100.0, None, None)
-    TimeView(at=100.0, half_life=7.0, since=None)
-    >>> choose_view(SparsifierOptions(half_life=7), 100.0, 99, None)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: at = 99.0 is before the latest edge, of time 100.0: what has been
-    dropped since then cannot come back; ask for a later time
-    """
+    """Return the graph that is asked for; None if times do not matter."""
     has_half_life = options.decay < math.inf
     if at is not None and not has_half_life:
         raise InputError(
@@ -54,9 +42,7 @@ def choose_view(
             f"{Param('horizon')}, for example {Setting('horizon', math.inf)}"
         )
     if has_half_life:
-        moment = latest if at is None else check_moment("at", at)
-        if moment is None:  # no edge yet
-            moment = 0.0
+        moment = (latest or 0.0) if at is None else check_moment("at", at)  # None: no edge yet
         if latest is not None and moment < latest:
             raise InputError(
                 f"{Param('at', moment)} is before the latest edge, of time {latest}: what has "
@@ -75,7 +61,7 @@ def choose_view(
     return TimeView(since=start)
 
 
-def check_moments(unit: str | None, at: Any, since: Any) -> None:
+def check_moments(unit: str | None, at: object, since: object) -> None:
     """Refuse a number for a stream whose times are dates, and a date for one with numbers."""
     if unit is not None:  # that of a pipe is not known before it is read
         check_moment_unit("at", at, unit)
@@ -83,23 +69,16 @@ def check_moments(unit: str | None, at: Any, since: Any) -> None:
 
 
 def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOptions) -> None:
-    """Refuse times so far after all earlier ones that they are probably wrong.
-
-    Examples
-    --------
-    >>> check_arrivals(np.array([1.0, 3e9, 2.0]), 0.0, SparsifierOptions(half_life=7))
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: t[1] = 3000000000.0 is more than a million times half_life = 7
-    after all earlier edges, so that these would be forgotten; if it is a typing error, correct it,
-    or use latest=... and on_bad="skip" of read_edges
-    """
+    """Refuse times so far after all earlier ones that they are probably wrong."""
     if len(t) == 0:
         return
-    if latest == -math.inf:
-        _check_first(t, options)
     name = "half_life" if options.reach is None else "horizon"
+    given = getattr(options, name)
     span = options.decay if options.reach is None else options.reach
+    if latest == -math.inf and isinstance(given, str):
+        unit = find_unix_unit(t)
+        if unit not in (None, "s"):  # a duration in seconds, but times in a smaller unit
+            check_duration_unit(name, given, unit)
     low, high = _core.find_range(t)
     if options.reach is None and max(high, -low) > MOST_HALF_LIVES * span:
         at = int(np.argmax(np.abs(t)))
@@ -108,7 +87,6 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
             f"{InPython(f't[{at}] = {t[at]}', str(t[at]))}: float64 numbers of that size are too "
             f"coarse; subtract a constant from all times"
         )
-    given = getattr(options, name)
     if isinstance(given, str) and high > time.time() + most_ahead(span):  # so these are seconds
         at = int(np.argmax(t))
         raise InputError(
@@ -121,23 +99,14 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
         return
     before = np.maximum.accumulate(np.concatenate([[start], t[:-1]]))
     ahead = t - before > MOST_AHEAD * span
-    if not ahead.any():
-        return
-    at = int(np.argmax(ahead))
-    raise InputError(
-        f"{_at(at, t[at])} is more than a million times {Param(name, given)} after all earlier "
-        f"edges, so that these would be forgotten; if it is a typing error, correct it, or {SKIP}"
-    )
+    if ahead.any():
+        at = int(np.argmax(ahead))
+        raise InputError(
+            f"{_at(at, t[at])} is more than a million times {Param(name, given)} after all earlier "
+            f"edges, so that these would be forgotten; if it is a typing error, correct it, or "
+            f"{SKIP}"
+        )
 
 
-def _at(position: int, time: Any) -> InPython:
+def _at(position: int, time: object) -> InPython:
     return InPython(f"t[{position}] = {time}", f"the time {time}")
-
-
-def _check_first(t: NDArray[np.float64], options: SparsifierOptions) -> None:
-    """Refuse a duration in seconds if the first times are Unix times in a smaller unit."""
-    given = options.half_life if options.reach is None else options.horizon
-    if isinstance(given, str):
-        unit = find_unix_unit(t)
-        if unit not in (None, "s"):
-            check_duration_unit("half_life" if options.reach is None else "horizon", given, unit)

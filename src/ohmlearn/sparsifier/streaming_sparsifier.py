@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Literal, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._defaults import EPSILON
-from ohmlearn._sharing import in_turn, refuse_cut_off
+from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._display import Shown
+from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
 from ohmlearn.edges import Batch, Edges
-from ohmlearn.errors import InputError, Param
+from ohmlearn.errors import InputError, Param, text_of
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import adopt_csr
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.reading.as_edges import as_edges
-from ohmlearn.sparsifier.kelner_levin import PaperSampler
+from ohmlearn.sparsifier.kelner_levin import KelnerLevin
 from ohmlearn.sparsifier.sampling_error import LOOSE, Sample
 from ohmlearn.sparsifier.sparsifier_options import (
     CONSTANTS,
@@ -32,7 +37,6 @@ from ohmlearn.sparsifier.sparsifier_options import (
     PAPER_CONSTANTS,
     SparsifierOptions,
 )
-from ohmlearn.sparsifier.sparsifier_saving import SavedSparsifier
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 
 __all__ = ["StreamingSparsifier"]
@@ -40,7 +44,7 @@ __all__ = ["StreamingSparsifier"]
 PIECE = 1 << 22  # edges between two chances to interrupt an update
 
 
-class StreamingSparsifier(SavedSparsifier, Edges):
+class StreamingSparsifier(Shown, Shared, Edges):
     """Keeps a small graph H whose energy x'Lx is close to that of all edges seen, for every x.
 
     Edges come in batches of any size and are not stored. Memory depends on the number of nodes and
@@ -67,12 +71,15 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         Budget as peak memory of the sparsifier, in bytes or a string such as "500MB". Needs
         `n_nodes`.
     scheme : {"resample", "online", "paper"}
-        "resample" thins out the kept edges whenever there are too many, "online" never drops an
-        edge that was kept, and "paper" is the method of Kelner and Levin with copies of edges. The
-        last needs `n_nodes` and takes no budget.
+        "resample" thins out the kept edges whenever there are too many [1]_, "online" never drops
+        an edge that was kept [2]_, and "paper" is Algorithm 2 of the Sparse-HFS paper [3]_, the
+        method of Kelner and Levin with copies of edges; see `ohmlearn.paper.KelnerLevin`. The last
+        needs `n_nodes` and takes no budget.
     constants : {"practical", "theory"}
         How many edges an `epsilon` needs. "practical" is calibrated by measurements; "theory" is
-        the constant of the matrix Chernoff bound for independent sampling.
+        the constant of the matrix Chernoff bound for independent sampling. With the scheme "paper",
+        "theory" takes the N copies of each edge that the paper prints, and "practical", the
+        default, a tenth of them.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
@@ -94,6 +101,27 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         The seed in use: `random_state`, or drawn from it.
     nodes : NodeTable or None
         The ids of the nodes, if the edges came from a stream that has ids.
+
+    Notes
+    -----
+    An edge e of weight w between u and v has the leverage w R(u, v), where R is the effective
+    resistance; the leverages of a connected graph sum to n - 1. Edges are kept with probability
+
+        p = min(1, beta w R),    beta = c (ln n + d) / epsilon²,
+
+    and then weigh w / p [4]_. c = 1.2 and d = 0 are "practical", c = 3 and d = ln 200 are the
+    matrix Chernoff bound for a failure probability of 0.01. Resistances are estimated in H, and
+    again at each resample.
+
+    References
+    ----------
+    .. [1] R. Kyng, J. Pachocki, R. Peng and S. Sachdeva, "A framework for analyzing
+       resparsification algorithms", 2016, arXiv:1611.06940.
+    .. [2] M. B. Cohen, C. Musco and J. Pachocki, "Online row sampling", 2016, arXiv:1604.05448.
+    .. [3] D. Calandriello, A. Lazaric and M. Valko, "Large-scale semi-supervised learning with
+       online spectral graph sparsification", 2015.
+    .. [4] D. A. Spielman and N. Srivastava, "Graph sparsification by effective resistances",
+       SIAM Journal on Computing 40, 2011.
 
     Examples
     --------
@@ -136,11 +164,10 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             half_life, horizon,
         )  # fmt: skip
         seed = check_seed(random_state)
-        self._start(options, seed, self._make_sampler(options, seed))
+        self._start(options, seed, _make_sampler(options, seed))
 
     def _start(self, options: SparsifierOptions, seed: int, sampler: Any) -> None:
-        self.options = options
-        self.seed = seed
+        self.options, self.seed = options, seed
         self.nodes: NodeTable | None = None
         self._core = sampler
         self._is_cut_off = False
@@ -148,10 +175,9 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         self._share()
 
     def _cut_off(self) -> None:
-        if self._core.changes_at_once:
-            return
-        _core.never_free(self._core)  # its destructor could fail
-        self._is_cut_off = True
+        if not self._core.changes_at_once:
+            _core.never_free(self._core)  # its destructor could fail
+            self._is_cut_off = True
 
     def _sampler(self) -> Any:
         """Return the sampler, unless a fork has left it half-changed."""
@@ -159,26 +185,21 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             refuse_cut_off("sparsifier")
         return self._core
 
-    @staticmethod
-    def _make_sampler(
-        options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
-    ) -> Any:
-        n = options.n_nodes
-        rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
-        make: Any = _core.Sampler
-        arguments: Any
-        if options.scheme == "paper":
-            make = PaperSampler
-            copies = PAPER_CONSTANTS[options.constants]
-            arguments = (n, options.epsilon, seed, copies, options.threads)
-        elif options.reach is not None:
-            make = _core.WindowSampler
-            arguments = (n or 0, seed, *rates, options.reach, options.threads, n is None)
-        else:
-            how = (options.scheme == "resample", options.threads, n is None, options.decay)
-            arguments = (n or 0, seed, *rates, *how)
-        with naming_size(f"{n} nodes"):
-            return make(*arguments, state)
+    def __repr__(self) -> str:
+        title, facts = self._known()
+        return title if facts.get("edges seen") == 0 else super().__repr__()
+
+    def _title(self) -> str:
+        return f"StreamingSparsifier({self.options.describe()})"
+
+    def _facts(self) -> dict[str, Any]:
+        if not self._lock.acquire(blocking=False):  # another thread updates it
+            return {"at work": True}
+        try:
+            seen, rows, nodes = (self.stats_[n] for n in ("n_edges_seen", "n_rows", "n_nodes"))
+            return {"edges seen": seen, "rows": rows, "nodes": nodes}
+        finally:
+            self._lock.release()
 
     def update(
         self,
@@ -365,10 +386,10 @@ class StreamingSparsifier(SavedSparsifier, Edges):
     ) -> Graph:
         """Return the snapshot with an error added that another sample of edges could have made.
 
-        No edge is read: the sparsifier knows with which probability it has kept each edge. Divide
-        the difference of the answers on a replicate and on the snapshot by `amplitude`: so far
-        the answer on the snapshot may be from that on all edges. The answers on two independent
-        samples differ by the square root of two times that.
+        No edge is read: the sparsifier knows with which probability it has kept each edge. Let d be
+        the difference between the answers on a replicate and on the snapshot. Then d / amplitude
+        estimates the error of the answer on the snapshot. The answers on two independent samples
+        differ by the square root of two times that.
 
         Parameters
         ----------
@@ -443,9 +464,10 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             )
         for name, number in (("half_life", "decay"), ("horizon", "reach")):
             if getattr(self.options, number) != getattr(other.options, number):
+                values = [repr(getattr(one.options, name)) for one in (self, other)]
                 raise InputError(
                     f"only sparsifiers with the same {Param(name)} can be merged, got "
-                    f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
+                    f"{' and '.join(values)}"
                 )
 
     @property
@@ -531,3 +553,131 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             "epsilon_nominal": epsilon,
             **faded,
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sparsifier to a file with a checksum, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sparsifier.save(f"{folder}/h.ohm")
+        ...     StreamingSparsifier.load(f"{folder}/h.ohm").n_edges_seen_
+        2
+        """
+        write_arrays(path, self.get_state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved sparsifier, which continues bit for bit as if it had never stopped.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`; see there for an example.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what is wrong with it. It is safe to load any file.
+        """
+        arrays = read_arrays(path)
+        try:
+            return cls.from_state(arrays)
+        except (ValueError, ArithmeticError, TypeError) as error:  # numbers may have any size
+            raise InputError(
+                f"{path} holds no sparsifier that can continue: {text_of(error)}; restore it from "
+                f"a copy, or sparsify the edges again"
+            ) from error
+
+    @in_turn
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that `from_state` needs, as arrays with names.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> state = StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).get_state()
+        >>> StreamingSparsifier.from_state(state).n_edges_seen_
+        2
+        """
+        state = self._sampler().get_state()
+        ids = {} if self.nodes is None else self.nodes.get_state()
+        return {"parameters": np.array(self.options.to_json(self.seed)), **state, **ids}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
+        """Return a sparsifier that continues from a state; other arrays are ignored.
+
+        Raises
+        ------
+        ValueError
+            Says what in the state no sparsifier can have.
+        """
+        options, seed = SparsifierOptions.from_json(state.get("parameters"))
+        found = cls.__new__(cls)
+        found._start(options, seed, _make_sampler(options, seed, state))
+        options.check_room(found._core.n_nodes)
+        if "node_ids" in state or "node_offsets" in state:
+            found.nodes = NodeTable.from_state(state)
+        return found
+
+    @in_turn
+    def copy(self, *, n_jobs: int | Literal["same"] | None = "same") -> Self:
+        """Return an independent sparsifier with the same state.
+
+        Both continue alike. They share the table of nodes, which only ever grows.
+
+        Parameters
+        ----------
+        n_jobs : int, None or "same"
+            Number of threads of the copy; the results do not depend on it.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> first = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> second = first.copy().update([2], [3])
+        >>> first.n_edges_seen_, second.n_edges_seen_
+        (2, 3)
+        """
+        options = self.options if n_jobs == "same" else replace(self.options, n_jobs=n_jobs)
+        found = type(self).__new__(type(self))
+        found._start(options, self.seed, self._sampler().copy(options.threads))
+        found.nodes = self.nodes
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.get_state(),)
+
+
+def _make_sampler(
+    options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
+) -> Any:
+    """Return a sampler that continues from a state, or a new one."""
+    n, threads = options.n_nodes, options.threads
+    rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
+    with naming_size(f"{n} nodes"):
+        if options.scheme == "paper":
+            assert n is not None
+            sketch = KelnerLevin(
+                n,
+                options.epsilon,
+                constant=PAPER_CONSTANTS[options.constants],
+                random_state=seed,
+                n_jobs=threads,
+            )
+            return sketch if state is None else sketch.set_state(state)
+        if options.reach is not None:
+            return _core.WindowSampler(
+                n or 0, seed, *rates, options.reach, threads, n is None, state
+            )
+        how = (options.scheme == "resample", threads, n is None, options.decay)
+        return _core.Sampler(n or 0, seed, *rates, *how, state)
