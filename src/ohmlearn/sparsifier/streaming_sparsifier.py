@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._defaults import EPSILON
 from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._defaults import EPSILON
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
