@@ -2,8 +2,8 @@
 
 from ohmlearn.edge_log.edge_log import EdgeLog
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.log_sparsifier import LogFollower, LogSnapshot
+from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.transaction import Removal, Transaction
 
 __all__ = [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -22,34 +23,24 @@ from ohmlearn.edge_log.journal import (
     Entries,
     Kind,
     Rows,
+    find_limits,
     find_runs,
     journal_path,
     make_entry,
 )
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer, write_record
+from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
-from ohmlearn.edge_log.records import EdgeColumns, concatenate, read_rows, removed_path
+from ohmlearn.edge_log.records import EdgeColumns, concatenate, read_rows
 
 __all__ = ["Compaction", "choose_segments"]
 
 
 class Compaction:
-    """One compaction of a log.
-
-    Parameters
-    ----------
-    store : Store
-        It must be writing.
-    before_finish, after_finish : callable
-        Called under the lock around the change of files.
-    """
+    """One compaction of a log that is writing; hooks are called around the change of files."""
 
     def __init__(
-        self,
-        store: Store,
-        before_finish: Callable[[], None] = lambda: None,
-        after_finish: Callable[[], None] = lambda: None,
+        self, store: Store, before_finish: Callable[[], None], after_finish: Callable[[], None]
     ) -> None:
         self._store = store
         self._hooks = before_finish, after_finish
@@ -63,7 +54,7 @@ class Compaction:
         self._rewritten = choose_segments(store.contents)
         # Numbers for the new files: at most one for each old one, and one for each change of form.
         self._next_segment = store.contents.last_segment + 1
-        store.seal(self._next_segment + 2 * len(store.contents.segment_rows))
+        store.sealed = self._next_segment + 2 * len(store.contents.segment_rows)
         self._starts: dict[int, int] = {}  # live rows before each rewritten segment
         self._placed: list[tuple[int, int]] = []  # new segments, and live rows before each
         number = store.manifest.journal + 1
@@ -80,7 +71,7 @@ class Compaction:
             self._abandon()
             raise
 
-    def run_in_background(self, lock: Any) -> None:
+    def run_in_background(self, lock: AbstractContextManager[Any]) -> None:
         """Compact in another thread, which takes the lock at the end."""
 
         def work() -> None:
@@ -109,18 +100,16 @@ class Compaction:
         """Whether it is at work in the background."""
         return self._thread is not None and self._thread.is_alive()
 
-    def _rewrite(self) -> list[Entries]:
+    def _rewrite(self) -> Entries:
         """Write the live edges of chosen segments to new files; return the entries of all."""
-        edges = self._head["kind"] == Kind.EDGES
-        nodes = self._head[self._head["kind"] == Kind.NODES]
-        head = [nodes[at : at + 1] for at in range(len(nodes))]
-        records = self._head[edges]
+        records = self._head[self._head["kind"] == Kind.EDGES]
+        head = [self._head[self._head["kind"] == Kind.NODES]]
         n_placed = n_in_segment = 0
         form: int | None = None
         chosen = np.isin(records["segment"], list(self._rewritten))
         for run in find_runs(chosen):
             if not chosen[run.start]:
-                head += [records[at : at + 1] for at in run]
+                head.append(records[run.start : run.stop])
                 form = None  # edges after it go to another file, to keep the order
                 continue
             for columns in self._collect(run, n_placed):
@@ -128,11 +117,10 @@ class Compaction:
                     form, n_in_segment = columns.form, 0
                     self._placed.append((self._next_segment, n_placed))
                     self._next_segment += 1
-                segment = self._next_segment - 1
-                head.append(write_record(self._writer, self._store.folder, segment, columns))
+                head.append(self._writer.write_edges(self._next_segment - 1, columns))
                 n_placed += len(columns.u)
                 n_in_segment += len(columns.u)
-        return head
+        return np.concatenate(head)
 
     def _collect(self, records: range, n_before: int) -> Iterator[EdgeColumns]:
         """Yield the live edges of records in records of full size."""
@@ -158,19 +146,19 @@ class Compaction:
         if n_waiting:
             yield concatenate(waiting)
 
-    def _finish(self, head: list[Entries]) -> None:
+    def _finish(self, head: Entries) -> None:
         store, writer = self._store, self._writer
         store.flush()
         before, after = self._hooks
         before()
-        if head:
-            writer.add(head)
-        for group in _operations(store.journal_entries()[self._n_entries :]):
-            moved = [new for entry in group for new in self._move(entry)]
-            if moved:
-                writer.add(moved)
-            else:  # all of its rows are gone, but it counts as an operation
-                writer.add([make_entry(Kind.EXPIRE, low=-np.inf)])
+        if len(head):
+            writer.add([head])
+        later = store.journal_entries()[self._n_entries :]
+        for operation in np.split(later, np.flatnonzero(later["is_last"]) + 1)[:-1]:
+            entries = np.split(operation, len(operation))
+            moved = [new for entry in entries for new in self._move(entry)]
+            # If all of its rows are gone, it still counts as an operation.
+            writer.add(moved or [make_entry(Kind.EXPIRE, low=-np.inf)])
         writer.flush()
         writer.close()
         sync_folder(store.folder)
@@ -190,13 +178,12 @@ class Compaction:
         if entry["kind"][0] != Kind.REMOVE:
             yield entry
             return
-        segment, rows = int(entry["segment"][0]), read_rows(self._store.folder, entry)
+        segment, rows = int(entry["segment"][0]), read_rows(self._store.folder, entry[0])
         places = [(segment, rows)]
         if segment in self._rewritten:
             places = self._translate(segment, rows)
         for new, part in places:
-            payload = self._writer.write(removed_path(self._store.folder, self._number), part)
-            yield make_entry(Kind.REMOVE, file=self._number, segment=new, rows=len(part), **payload)
+            yield self._writer.write_rows(self._number, new, part)
 
     def _translate(self, segment: int, rows: Rows) -> list[tuple[int, Rows]]:
         """Return where rows of a rewritten segment are now."""
@@ -223,19 +210,10 @@ class Compaction:
 def choose_segments(contents: Contents) -> set[int]:
     """Return the segments to rewrite: those with dead rows or with many small records."""
     records = contents.records
-    expired = set(records["segment"][records["low"] < contents.limits()].tolist())
-    chosen = set(contents.removed) | expired
+    is_expired = records["low"] < find_limits(contents.n_records, contents.expiries)
+    chosen = set(contents.removed) | set(records["segment"][is_expired].tolist())
     segments, n_records = np.unique(records["segment"], return_counts=True)
     for segment, count in zip(segments.tolist(), n_records.tolist(), strict=True):
         if count > 4 + 2 * contents.segment_rows[segment] // RECORD_ROWS:
             chosen.add(segment)
     return chosen
-
-
-def _operations(entries: Entries) -> Iterator[list[Entries]]:
-    group = []
-    for at in range(len(entries)):
-        group.append(entries[at : at + 1])
-        if entries["is_last"][at]:
-            yield group
-            group = []

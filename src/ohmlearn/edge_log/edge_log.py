@@ -28,19 +28,18 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment, check_times
 from ohmlearn.edge_log.compaction import Compaction, choose_segments
-from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.edge_log.live_edges import LiveEdges, Pairs, RowsFound, find_edges, find_nodes
 from ohmlearn.edge_log.log_sparsifier import (
     MAX_STALENESS,
+    SAVED,
     KeptSparsifier,
     LogFollower,
     SparsifierInStep,
     check_sparsifier_options,
-    has_saved_sparsifier,
 )
 from ohmlearn.edge_log.log_store import Store, make_log
+from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.records import EdgeColumns
-from ohmlearn.edge_log.row_search import Pairs, RowsFound, find_edges, find_nodes
 from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
 from ohmlearn.errors import InputError, InPython, OhmWarning, Param
@@ -489,7 +488,7 @@ class EdgeLog(Shown, Shared):
         store = self._writing()
         if store.has_times is False:
             raise ValueError(f"the edges in {self.folder} have no times, so they cannot expire")
-        n_expired = store.live().count_before(limit)
+        n_expired = sum(len(columns.u) for columns in store.live().expired(limit))
         if n_expired:
             with self._operation(sync):
                 store.add_expiry(limit, n_expired)
@@ -598,7 +597,7 @@ class EdgeLog(Shown, Shared):
             self.flush()
             if not choose_segments(store.contents):
                 return
-            if self._in_step is not None or has_saved_sparsifier(store):
+            if self._in_step is not None or (self.folder / SAVED).exists():
                 self._kept().save()  # it can follow only from this point on
             compaction = Compaction(store, self._before_switch, self._after_switch)
             if background:
@@ -614,7 +613,7 @@ class EdgeLog(Shown, Shared):
 
     def _after_switch(self) -> None:
         if self._in_step is not None:
-            self._in_step.arrive()  # records have new numbers
+            self._in_step.renumber()
 
     @property
     def is_compacting(self) -> bool:

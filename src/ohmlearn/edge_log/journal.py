@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.edge_log.log_errors import refuse_damaged
+from ohmlearn.edge_log.manifest import refuse_damaged
 
 __all__ = [
     "ENTRY",
@@ -57,6 +57,9 @@ ENTRY = np.dtype(
         ("crc", "<u4"),  # of the bytes before it and the number of this entry
     ]
 )
+# In memory, a record also has the number of its first row in its segment, and whether this process
+# has compared it with its checksum.
+RECORD = np.dtype([*ENTRY.descr, ("first_row", "<i8"), ("is_checked", "?")])
 CHECKED = ENTRY.fields["crc"][1] if ENTRY.fields else 0  # bytes
 Entries = NDArray[np.void]
 Bits = NDArray[np.uint8]
@@ -77,7 +80,7 @@ def journal_path(folder: Path, number: int) -> Path:
     return folder / f"journal-{number:06}.log"
 
 
-def make_entry(kind: Kind, **values: Any) -> Entries:
+def make_entry(kind: Kind, **values: float) -> Entries:
     """Return one entry, without checksum."""
     entry = np.zeros(1, ENTRY)
     entry["kind"] = kind
@@ -156,56 +159,40 @@ class Contents:
     n_updates: int = 0  # rows that were appended, removed or have expired
     segment_rows: dict[int, int] = field(default_factory=dict)
     segment_ends: dict[int, int] = field(default_factory=dict)  # in bytes
-    segment_forms: dict[int, int] = field(default_factory=dict)
     removed: dict[int, Bits] = field(default_factory=dict)
     expiries: list[tuple[int, float]] = field(default_factory=list)
     n_records: int = 0
-    _records: Entries = field(default_factory=lambda: np.empty(0, ENTRY))
-    _first_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    _is_checked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    _records: Entries = field(default_factory=lambda: np.empty(0, RECORD))
 
     @property
     def records(self) -> Entries:
-        """The entries of the records."""
+        """The entries of the records, with the fields that only this process knows."""
         return self._records[: self.n_records]
-
-    @property
-    def first_rows(self) -> NDArray[np.int64]:
-        """For each record, the number of its first row in its segment."""
-        return self._first_rows[: self.n_records]
-
-    @property
-    def is_checked(self) -> NDArray[np.bool_]:
-        """Which records this process has compared with their checksums."""
-        return self._is_checked[: self.n_records]
 
     @property
     def last_segment(self) -> int:
         """The largest number of a segment; 0 if there is none."""
         return max(self.segment_rows, default=0)
 
-    def limits(self) -> NDArray[np.float64]:
-        """For each record, the time before which its rows have expired."""
-        return find_limits(self.n_records, self.expiries)
-
-    def add_record(self, entry: Entries, is_checked: bool = False) -> None:
-        """Take in an entry of kind EDGES."""
-        at = self.n_records
-        if at == len(self._records):
-            more = at + 16
-            self._records = np.concatenate([self._records, np.empty(more, ENTRY)])
-            self._first_rows = np.concatenate([self._first_rows, np.empty(more, np.int64)])
-            self._is_checked = np.concatenate([self._is_checked, np.zeros(more, bool)])
-        segment, rows = int(entry["segment"][0]), int(entry["rows"][0])
-        self._records[at] = entry[0]
-        self._first_rows[at] = self.segment_rows.get(segment, 0)
-        self._is_checked[at] = is_checked
-        self.n_records += 1
-        self.segment_rows[segment] = self.segment_rows.get(segment, 0) + rows
-        self.segment_ends[segment] = int(entry["offset"][0] + entry["length"][0])
-        self.segment_forms[segment] = int(entry["form"][0])
-        self.n_edges += rows
-        self.n_updates += rows
+    def add_records(self, entries: Entries, is_checked: bool = False) -> None:
+        """Take in entries of kind EDGES."""
+        first, stop = self.n_records, self.n_records + len(entries)
+        if stop > len(self._records):
+            self._records = np.concatenate([self.records, np.empty(stop + 16, RECORD)])
+        records, self.n_records = self._records[first:stop], stop
+        for name in ENTRY.names or ():
+            records[name] = entries[name]
+        records["is_checked"] = is_checked
+        for run in find_runs(records["segment"]):
+            own = records[run.start : run.stop]
+            segment, rows = int(own["segment"][0]), own["rows"].astype(np.int64)
+            ends = self.segment_rows.get(segment, 0) + np.cumsum(rows)
+            own["first_row"] = ends - rows
+            self.segment_rows[segment] = int(ends[-1])
+            self.segment_ends[segment] = int(own["offset"][-1] + own["length"][-1])
+        n_rows = int(records["rows"].sum())
+        self.n_edges += n_rows
+        self.n_updates += n_rows
 
     def remove(self, segment: int, rows: Rows) -> None:
         """Take in removed rows, all of them live before."""
@@ -213,13 +200,10 @@ class Contents:
         self.removed[segment] = mark_removed(bits, rows, self.segment_rows[segment])
         self._bury(len(rows))
 
-    def expire(self, limit: float, n_expired: int) -> None:
-        """Take in an expiry."""
-        self._expire(limit, n_expired, self.n_records)
-
-    def _expire(self, limit: float, n_expired: int, n_before: int) -> None:
+    def expire(self, limit: float, n_expired: int, n_before: int | None = None) -> None:
+        """Take in an expiry of the first records, by default of all."""
         self.expiries = [one for one in self.expiries if one[1] > limit]
-        self.expiries.append((n_before, limit))
+        self.expiries.append((self.n_records if n_before is None else n_before, limit))
         self._bury(n_expired)
 
     def _bury(self, n_rows: int) -> None:
@@ -230,25 +214,12 @@ class Contents:
     @classmethod
     def from_entries(cls, entries: Entries) -> Contents:
         """Return what a journal says; rows of REMOVE entries are still to be given to `remove`."""
+        found = cls(n_operations=int(np.count_nonzero(entries["is_last"])))
         is_record = entries["kind"] == Kind.EDGES
-        records = entries[is_record]
-        found = cls(_records=records, n_records=len(records))
-        found._is_checked = np.zeros(len(records), bool)
-        found._first_rows = np.empty(len(records), np.int64)
-        ends = np.cumsum(records["rows"].astype(np.int64))
-        for run in find_runs(records["segment"]):  # records of a segment are neighbours
-            first, stop = run.start, run.stop
-            own = records[first:stop]
-            segment, before = int(own["segment"][0]), int(ends[first] - own["rows"][0])
-            found._first_rows[first:stop] = ends[first:stop] - own["rows"].astype(np.int64) - before
-            found.segment_rows[segment] = int(ends[stop - 1]) - before
-            found.segment_ends[segment] = int(own["offset"][-1] + own["length"][-1])
-            found.segment_forms[segment] = int(own["form"][-1])
-        found.n_edges = found.n_updates = int(ends[-1]) if len(records) else 0
+        found.add_records(entries[is_record])
         n_before = np.cumsum(is_record)
         for at in np.flatnonzero(entries["kind"] == Kind.EXPIRE).tolist():
-            found._expire(float(entries["low"][at]), int(entries["rows"][at]), int(n_before[at]))
-        found.n_operations = int(np.count_nonzero(entries["is_last"]))
+            found.expire(float(entries["low"][at]), int(entries["rows"][at]), int(n_before[at]))
         return found
 
 

@@ -1,4 +1,4 @@
-"""The live edges of a log at one moment, as a stream that can be read any number of times."""
+"""The live edges of a log at one moment: read any number of times, and found by nodes or pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.edge_log.journal import Contents, Rows, find_runs, is_removed
-from ohmlearn.edge_log.log_errors import refuse_damaged
+from ohmlearn.edge_log.journal import Contents, Kind, Rows, find_limits, find_runs, is_removed
+from ohmlearn.edge_log.manifest import refuse_damaged
 from ohmlearn.edge_log.records import (
     EdgeColumns,
     SegmentFile,
     concatenate,
     decode_edges,
-    segment_path,
+    payload_path,
 )
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.nodes import NodeTable
@@ -31,9 +31,22 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["LiveEdges", "LivePart", "LogSource", "open_log"]
+if TYPE_CHECKING:
+    from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
+
+__all__ = [
+    "LiveEdges",
+    "LogSource",
+    "Pairs",
+    "RowsFound",
+    "find_edges",
+    "find_nodes",
+    "open_log",
+]
 
 SMALL = 1 << 16  # records with fewer rows are put together when they are read
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: the high bits are well mixed
+LEAST_BITS = 16  # of the filter
 
 
 class LivePart(NamedTuple):
@@ -78,8 +91,7 @@ class LiveEdges(Edges, Shown):
     nodes: NodeTable
     n_nodes: int
     n_edges: int
-    keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
-    n_updates = 0  # see `Store.n_updates`
+    keeper: Callable[[int, int | None], KeptSparsifier | None] | None = None  # of the log
 
     def __init__(
         self,
@@ -88,17 +100,18 @@ class LiveEdges(Edges, Shown):
         files: dict[int, SegmentFile],
         nodes: NodeTable,
         has_times: bool,
+        n_updates: int,
     ) -> None:
         self.nodes, self.has_times = nodes, has_times
         self.n_nodes, self.n_edges = len(nodes), contents.n_edges
         self.sources = [str(folder)]
         self.columns = "u, v, weights and times of the log" if has_times else "u, v and weights"
         self.options = ReadOptions()
-        self.n_operations = contents.n_operations
+        self.n_operations, self.n_updates = contents.n_operations, n_updates
+        self.n_records, self.expiries = contents.n_records, list(contents.expiries)
         self._folder, self._files = folder, files
-        self._records, self._first_rows = contents.records, contents.first_rows
-        self._is_checked = contents.is_checked
-        self._removed, self._limits = dict(contents.removed), contents.limits()
+        self._records, self._removed = contents.records, dict(contents.removed)
+        self._limits = find_limits(self.n_records, self.expiries)
 
     def _facts(self) -> dict[str, Any]:
         facts = {"log": self.sources[0], "edges": self.n_edges, "nodes": self.n_nodes}
@@ -111,7 +124,7 @@ class LiveEdges(Edges, Shown):
             return None if part.columns.t is None else find_unix_unit(part.columns.t)
         return None
 
-    def kept_sparsifier(self, n_jobs: int | None = None) -> Any:
+    def kept_sparsifier(self, n_jobs: int | None = None) -> KeptSparsifier | None:
         """Return the sparsifier that the log keeps of these edges; None if it has none of them."""
         return None if self.keeper is None else self.keeper(self.n_operations, n_jobs)
 
@@ -135,11 +148,6 @@ class LiveEdges(Edges, Shown):
         self.fraction = self.n_read / max(1, self.n_edges)
         return Batch(*columns)
 
-    @property
-    def n_records(self) -> int:
-        """Number of records, with or without live edges."""
-        return len(self._records)
-
     def latest(self) -> float:
         """Return the latest time in the records, of live edges or not."""
         return float(self._records["high"].max(initial=-np.inf))
@@ -162,31 +170,24 @@ class LiveEdges(Edges, Shown):
     def read_live(self, at: int) -> tuple[EdgeColumns, NDArray[np.bool_] | None]:
         """Return the live rows of a record, and which they are; None means all."""
         columns = self.read(at)
-        is_live = self.find_live(at, columns.t)
+        is_live = self._find_live(at, columns.t, self._limits[at])
         return (columns if is_live is None else columns.take(is_live)), is_live
 
-    def count_before(self, limit: float) -> int:
-        """Return the number of live edges with an earlier time."""
-        parts = self.expired(len(self._records), self._limits, limit)
-        return sum(len(part.u) for part in parts)
-
     def expired(
-        self, stop: int, limits: NDArray[np.float64], limit: float
+        self, limit: float, earlier: NDArray[np.float64] | None = None
     ) -> Iterator[EdgeColumns]:
-        """Yield the edges of records before number `stop` that a new limit removes.
+        """Yield the edges that a new limit of times removes; others are dead already.
 
-        They are not removed on their own, and their times are between an earlier limit of their
-        record and the new one.
+        `earlier` are the limits so far, of the first records; by default, those of all.
         """
-        for at in range(stop):
+        limits = self._limits if earlier is None else earlier
+        for at in range(len(limits)):
             if self._records["low"][at] >= limit or self._records["high"][at] < limits[at]:
                 continue
             columns = self.read(at)
             assert columns.t is not None
-            chosen = (columns.t < limit) & (columns.t >= limits[at])
-            dead = self._find_removed(at)
-            if dead is not None:
-                chosen &= ~dead
+            is_old, is_live = columns.t < limit, self._find_live(at, columns.t, limits[at])
+            chosen = is_old if is_live is None else is_old & is_live
             if chosen.any():
                 yield columns.take(chosen)
             self._release(at)
@@ -196,20 +197,20 @@ class LiveEdges(Edges, Shown):
         if len(rows) == 0:
             return
         records = np.flatnonzero(self._records["segment"] == segment)
-        borders = np.searchsorted(rows, self._first_rows[records])
-        for at, first, stop in zip(
-            records.tolist(), borders.tolist(), [*borders[1:].tolist(), len(rows)], strict=True
-        ):
-            if stop > first:
-                yield self.read(at).take(rows[first:stop] - self._first_rows[at])
+        first_rows = self._records["first_row"][records]
+        borders = np.searchsorted(rows, first_rows)
+        parts = np.split(rows, borders[1:])
+        for at, first_row, own in zip(records.tolist(), first_rows, parts, strict=True):
+            if len(own) > 0:
+                yield self.read(at).take(own - first_row)
 
     def rank(self, segment: int, rows: Rows) -> NDArray[np.int64]:
         """Return how many live rows of a segment are before each of some live rows."""
         ranks = np.empty(len(rows), np.int64)
         n_before = 0
         for at in np.flatnonzero(self._records["segment"] == segment).tolist():
-            first, count = int(self._first_rows[at]), int(self._records["rows"][at])
-            is_live = self.find_live(at, self.read(at).t)
+            first, count = self._records[["first_row", "rows"]][at].tolist()
+            is_live = self._find_live(at, self.read(at).t, self._limits[at])
             inside = (rows >= first) & (rows < first + count)
             own = rows[inside].astype(np.int64) - first
             if is_live is None:
@@ -233,29 +234,25 @@ class LiveEdges(Edges, Shown):
         offset, length = int(record["offset"]), int(record["length"])
         segment = int(record["segment"])
         message = self._files[segment].read(offset, length)
-        if not self._is_checked[at]:
+        if not record["is_checked"]:
             if zlib.crc32(message) != record["payload_crc"]:
-                path = segment_path(self._folder, segment)
+                path = payload_path(self._folder, Kind.EDGES, segment)
                 refuse_damaged(path, offset, "edges do not match their checksum")
-            self._is_checked[at] = True
+            record["is_checked"] = True
         return decode_edges(message, int(record["form"]))
 
-    def find_live(self, at: int, t: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:
-        """Return which rows of a record are live; None means all."""
-        dead = self._find_removed(at)
-        is_live = None if dead is None else ~dead
-        if t is not None and self._records["low"][at] < self._limits[at]:
-            recent = t >= self._limits[at]
-            is_live = recent if is_live is None else is_live & recent
+    def _find_live(
+        self, at: int, t: NDArray[np.float64] | None, limit: float
+    ) -> NDArray[np.bool_] | None:
+        """Return which rows of a record are live, with a limit of their times; None means all."""
+        record, is_live = self._records[at], None
+        bits = self._removed.get(int(record["segment"]))
+        if bits is not None:
+            dead = is_removed(bits, int(record["first_row"]), int(record["rows"]))
+            is_live = ~dead if dead.any() else None
+        if t is not None and record["low"] < limit:
+            is_live = t >= limit if is_live is None else is_live & (t >= limit)
         return is_live
-
-    def _find_removed(self, at: int) -> NDArray[np.bool_] | None:
-        """Return which rows of a record were removed; None means none."""
-        bits = self._removed.get(int(self._records["segment"][at]))
-        if bits is None:
-            return None
-        dead = is_removed(bits, int(self._first_rows[at]), int(self._records["rows"][at]))
-        return dead if dead.any() else None
 
     def segments(self) -> Iterator[tuple[range, int]]:
         """Yield the records of each file, which are neighbours, and the number of their rows."""
@@ -264,7 +261,7 @@ class LiveEdges(Edges, Shown):
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the segment of a record, and the number of its first row there."""
-        return int(self._records["segment"][at]), int(self._first_rows[at])
+        return int(self._records["segment"][at]), int(self._records["first_row"][at])
 
 
 def open_log(folder: str | os.PathLike[str]) -> LiveEdges:
@@ -328,3 +325,110 @@ class _AllIds:
             return chosen
         pa = require_extra("pyarrow", "files")
         return ids_from_arrow(self._ids.take(pa.array(numbers))).ids
+
+
+class RowsFound(NamedTuple):
+    """Live edges of one record that match."""
+
+    segment: int
+    rows: Rows
+    columns: EdgeColumns
+
+
+class Pairs:
+    """Pairs of nodes, each perhaps with a weight and a time, that edges are compared with.
+
+    Parameters
+    ----------
+    u, v : ndarray of int
+        Numbers of nodes; -1 for ids that the log does not have.
+    w, t : ndarray or None
+
+    Attributes
+    ----------
+    is_found : ndarray of bool
+        Which pairs have matched an edge so far.
+    """
+
+    def __init__(
+        self,
+        u: NDArray[np.integer],
+        v: NDArray[np.integer],
+        w: NDArray[np.floating] | None = None,
+        t: NDArray[np.float64] | None = None,
+    ) -> None:
+        keys = _key(u, v)
+        known = np.flatnonzero((u >= 0) & (v >= 0))
+        self._order = known[np.argsort(keys[known], kind="stable")]
+        self._keys = keys[self._order]
+        self._w = None if w is None else w[self._order]
+        self._t = None if t is None else t[self._order]
+        self.is_found = np.zeros(len(u), bool)
+        # Most edges are not in this filter, so that few need the binary search.
+        bits = max(LEAST_BITS, 4 + int(max(1, len(self._keys))).bit_length())
+        self._shift = np.uint64(64 - bits)
+        self._filter = np.zeros(1 << bits, bool)
+        self._filter[self._hash(self._keys)] = True
+
+    def match(self, columns: EdgeColumns) -> NDArray[np.intp]:
+        """Return the rows that match a pair."""
+        keys = _key(columns.u, columns.v)
+        rows = np.flatnonzero(self._filter[self._hash(keys)])
+        keys = keys[rows]
+        low = np.searchsorted(self._keys, keys, "left")
+        count = np.searchsorted(self._keys, keys, "right") - low
+        # One entry for each row and each pair with the same key.
+        rows = np.repeat(rows, count)
+        starts = np.repeat(low - np.cumsum(count) + count, count)
+        pairs = starts + np.arange(len(rows))
+        is_match = np.ones(len(rows), bool)
+        if self._w is not None:
+            w = np.ones(len(rows)) if columns.w is None else columns.w[rows]
+            is_match &= self._w[pairs].astype(w.dtype) == w
+        if self._t is not None and columns.t is not None:
+            is_match &= self._t[pairs] == columns.t[rows]
+        self.is_found[self._order[pairs[is_match]]] = True
+        return np.unique(rows[is_match])
+
+    def _hash(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        hashed: NDArray[np.uint64] = (keys * MULTIPLIER) >> self._shift
+        return hashed
+
+
+def find_edges(
+    live: LiveEdges, match: Callable[[EdgeColumns], NDArray[np.intp]], first: int = 0
+) -> Iterator[RowsFound]:
+    """Yield the live edges for which `match` returns their rows."""
+    for part in live.parts(first):
+        chosen = match(part.columns)
+        if len(chosen) == 0:
+            continue
+        segment, first_row = live.place(part.record)
+        rows = chosen if part.is_live is None else np.flatnonzero(part.is_live)[chosen]
+        yield RowsFound(segment, (first_row + rows).astype(np.uint32), part.columns.take(chosen))
+
+
+def find_nodes(
+    live: LiveEdges, nodes: NDArray[np.integer], is_found: NDArray[np.bool_]
+) -> Iterator[RowsFound]:
+    """Yield the live edges of some nodes, and mark the nodes that have one."""
+    position = np.full(live.n_nodes, -1, np.int64)
+    known = nodes >= 0
+    position[nodes[known]] = np.flatnonzero(known)
+    is_chosen = position >= 0
+
+    def match(columns: EdgeColumns) -> NDArray[np.intp]:
+        rows = np.flatnonzero(is_chosen[columns.u] | is_chosen[columns.v])
+        ends = np.concatenate([columns.u[rows], columns.v[rows]])
+        is_found[position[ends[is_chosen[ends]]]] = True
+        return rows
+
+    yield from find_edges(live, match)
+    is_found[known] = is_found[position[nodes[known]]]  # ids may be repeated
+
+
+def _key(u: NDArray[np.integer], v: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return one number for each pair, the same in both directions."""
+    low, high = np.minimum(u, v).astype(np.uint64), np.maximum(u, v).astype(np.uint64)
+    key: NDArray[np.uint64] = (low << np.uint64(32)) | high
+    return key

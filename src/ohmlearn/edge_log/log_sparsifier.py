@@ -27,8 +27,8 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_seed
 from ohmlearn.edge_log.journal import Contents, Entries, Kind, find_limits
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.log_store import Lock, Store
+from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.records import EdgeColumns, read_rows
 from ohmlearn.edges import Batch
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_STALENESS",
+    "SAVED",
     "KeptSparsifier",
     "LogFollower",
     "LogSnapshot",
     "SparsifierInStep",
     "check_sparsifier_options",
-    "has_saved_sparsifier",
 ]
 
 MAX_STALENESS = 0.3
@@ -76,21 +76,10 @@ class Step(NamedTuple):
 
     operations: list[Entries]
     live: LiveEdges
-    expiries: list[tuple[int, float]]
-
-
-def has_saved_sparsifier(store: Store) -> bool:
-    """Whether a sparsifier of the log has been saved."""
-    return (store.folder / SAVED).exists()
 
 
 class SparsifierInStep:
     """The sparsifier of a log, the edges removed from it, and how far it has read the log.
-
-    Parameters
-    ----------
-    store : Store
-    n_jobs : int, optional
 
     Attributes
     ----------
@@ -117,13 +106,11 @@ class SparsifierInStep:
         self._has_changed = False
         self.is_whole = True
         self._least = 0.0  # at which a removal has stopped adding to `removed`
+        self.live = store.live()
         if not self._load():
             self._begin(store.manifest.generation)
-            self._n_operations = self._n_records = 0
-            self._expiries: list[tuple[int, float]] = []
-            self._feed(store.live(), 0)
+            self._feed(self.live, 0)
         store.take_operations()
-        self.arrive()
 
     # H follows the log.
 
@@ -143,35 +130,31 @@ class SparsifierInStep:
 
         If there are some, H is not whole until `apply` has taken them in.
         """
-        store = self._store
         self.is_whole = self.is_whole and not self.has_new
-        return Step(store.take_operations(), store.live(), list(store.contents.expiries))
+        return Step(self._store.take_operations(), self._store.live())
 
     def apply(self, step: Step) -> None:
         """Take in operations; needs `lock`, but not that of the log."""
         if step.operations:
-            self._apply(np.concatenate(step.operations), step.live)
-        self._arrive(step)
+            self._apply(np.concatenate(step.operations), step.live, self.live)
+        self.live = step.live
         self.is_whole = True
 
-    def _apply(self, entries: Entries, live: LiveEdges) -> None:
+    def _apply(self, entries: Entries, live: LiveEdges, seen: LiveEdges | Contents) -> None:
         """Take in operations: removed edges that H has seen first, then new live edges.
 
-        Edges that were appended and removed since the last call are never seen.
+        Edges that were appended and removed since H has seen the log are never seen.
         """
-        n_seen = self._n_records
+        n_seen, expiries = seen.n_records, list(seen.expiries)
         seen_rows = live.rows_before(n_seen)
-        expiries = list(self._expiries)
-        for entry in (entries[at : at + 1] for at in range(len(entries))):
-            if entry["kind"][0] == Kind.REMOVE:
-                segment = int(entry["segment"][0])
-                rows = read_rows(self._store.folder, entry)
+        for entry in entries:
+            if entry["kind"] == Kind.REMOVE:
+                segment, rows = int(entry["segment"]), read_rows(self._store.folder, entry)
                 rows = np.sort(rows[rows < seen_rows.get(segment, 0)])
                 self._take_out(live.gather(segment, rows))
-            elif entry["kind"][0] == Kind.EXPIRE:
-                limit = float(entry["low"][0])
-                limits = find_limits(n_seen, expiries)
-                self._take_out(live.expired(n_seen, limits, limit))
+            elif entry["kind"] == Kind.EXPIRE:
+                limit = float(entry["low"])
+                self._take_out(live.expired(limit, find_limits(n_seen, expiries)))
                 expiries.append((n_seen, limit))
         self._feed(live, n_seen)
 
@@ -192,16 +175,17 @@ class SparsifierInStep:
     @property
     def is_usable(self) -> bool:
         """Whether H is whole, and has seen nothing that is not in the log."""
-        return self.is_whole and self._n_operations <= self._store.contents.n_operations
+        return self.is_whole and self.n_operations <= self._store.contents.n_operations
 
-    def arrive(self) -> None:
-        """Note that H has seen all of the log as it is now; also called after compaction."""
+    @property
+    def n_operations(self) -> int:
+        """Number of operations of the log that H has taken in."""
+        return self.live.n_operations
+
+    def renumber(self) -> None:
+        """Note the new numbers of records after a compaction; H has seen all of the log."""
         with self.lock:
-            self._arrive(self.take())
-
-    def _arrive(self, step: Step) -> None:
-        self.live, self._expiries = step.live, step.expiries
-        self._n_operations, self._n_records = step.live.n_operations, step.live.n_records
+            self.live = self.take().live
 
     def copy(self, n_jobs: int | None) -> KeptSparsifier:
         """Return a copy of H, which the log does not change."""
@@ -282,15 +266,10 @@ class SparsifierInStep:
     def build(self, step: Step) -> None:
         """Take in all live edges."""
         self._feed(step.live, 0)
-        self._arrive(step)
+        self.live = step.live
         self.is_whole = True
 
     # On disk.
-
-    @property
-    def n_operations(self) -> int:
-        """Number of operations of the log that H has taken in."""
-        return self._n_operations
 
     def save(self) -> None:
         """Write H and the removed edges to the folder."""
@@ -298,7 +277,7 @@ class SparsifierInStep:
             return
         arrays = {
             "generation": np.array(self.generation),
-            "n_operations": np.array(self._n_operations),
+            "n_operations": np.array(self.n_operations),
             "least_staleness": np.array(self._least),
         }
         for prefix, sparsifier in (("h_", self.sparsifier), ("d_", self.removed)):
@@ -350,10 +329,7 @@ class SparsifierInStep:
         self.sparsifier.nodes = store.nodes
         entries = store.journal_entries()
         first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)
-        seen = Contents.from_entries(entries[:first])
-        self._n_records, self._expiries = seen.n_records, seen.expiries
-        self._n_operations = n_operations
-        self._apply(entries[first:], store.live())
+        self._apply(entries[first:], self.live, Contents.from_entries(entries[:first]))
         return True
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from ohmlearn._arrays_file import check_folder
 from ohmlearn.edge_log.journal import (
     ENTRY,
+    Contents,
     Entries,
     Kind,
     Rows,
@@ -29,26 +30,24 @@ from ohmlearn.edge_log.journal import (
     read_journal,
 )
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_errors import LogError
-from ohmlearn.edge_log.manifest import Manifest, sync_folder
+from ohmlearn.edge_log.manifest import LogError, Manifest, sync_folder
 from ohmlearn.edge_log.records import (
     TIMES,
     EdgeColumns,
-    SegmentFiles,
+    SegmentFile,
     encode_edges,
     encode_ids,
     file_lengths,
     load_log,
     make_schema,
-    nodes_path,
+    open_segments,
+    payload_path,
     read_contents,
-    removed_path,
-    segment_path,
 )
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import is_log
 
-__all__ = ["Lock", "Store", "Writer", "make_log", "write_record"]
+__all__ = ["Lock", "Store", "Writer", "make_log"]
 
 RECORD_ROWS = 1 << 18  # edges in a record, at most
 SEGMENT_ROWS = 1 << 25  # a file of edges is not continued when it has this many
@@ -58,20 +57,14 @@ Savepoint = tuple[dict[Path, int], int]  # lengths of files, number of operation
 class Store:
     """The state of a log in memory, kept equal to that of its folder.
 
-    Parameters
-    ----------
-    folder : Path
-        With a manifest.
-
     Attributes
     ----------
-    nodes : NodeTable
-    manifest : Manifest
-    contents : Contents
     operations : list of ndarray
         Entries of the operations that this process has written since `take_operations`.
     n_durable : int
         Number of operations that are on disk.
+    sealed : int
+        Segments up to this number are not continued.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,13 +72,13 @@ class Store:
         self.nodes = NodeTable()
         self.operations: list[Entries] = []
         self._group: list[Entries] = []  # of the operation that is being written
-        self._sealed = 0  # segments up to this number are not continued
-        self._n_ids = 0  # of the table that are in the log
+        self.sealed = 0
         self._n_earlier = 0  # updates that compaction has taken out of the journal
+        self._n_ids = 0  # of the table that are in the log
         self.n_durable = self._n_durable_ids = 0
         self._lock: Lock | None = None
         self._writer: Writer | None = None
-        self._files = SegmentFiles(folder, 0)
+        self._files: dict[int, SegmentFile] = {}
         self.refresh()
 
     # Reading.
@@ -97,18 +90,20 @@ class Store:
         if len(self.nodes) > self._n_durable_ids:  # ids of a stream, or of lost operations
             self.nodes.truncate(self._n_durable_ids)
         while True:
-            self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
-            if self.manifest.journal != self._files.journal:  # names of files may be used again
-                self._files = SegmentFiles(self.folder, self.manifest.journal)
-            self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
-            self._entries = entries
+            self._take(*load_log(self.folder, self.nodes))
             try:
-                self._files.open(self.contents)  # compaction may delete them later
-                self._note_durable()
-                return
+                open_segments(self.folder, self.contents, self._files)  # before they are deleted
+                break
             except FileNotFoundError as error:
                 if Manifest.read(self.folder) == self.manifest:
                     raise LogError(f"{error}; restore it from a copy of the folder") from error
+        self._note_durable()
+
+    def _take(self, manifest: Manifest, entries: Entries, contents: Contents) -> None:
+        """Continue with what was read; files are mapped again, as names may be used again."""
+        self.manifest, self.contents, self._entries = manifest, contents, entries
+        self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
+        self._files = {}
 
     @property
     def has_times(self) -> bool | None:
@@ -121,10 +116,9 @@ class Store:
 
     def live(self) -> LiveEdges:
         """Return the live edges."""
-        files = self._files.open(self.contents)
-        live = LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
-        live.n_updates = self.n_updates
-        return live
+        files = open_segments(self.folder, self.contents, self._files)
+        has_times, n_updates = bool(self.has_times), self.n_updates
+        return LiveEdges(self.folder, self.contents, files, self.nodes, has_times, n_updates)
 
     @property
     def n_updates(self) -> int:
@@ -167,13 +161,22 @@ class Store:
         lock = Lock(self.folder)
         try:
             self.refresh()
-            lengths = file_lengths(self.folder, self._entries)
-            self._writer = Writer(self.folder, self.manifest.journal, len(self._entries), lengths)
+            self._open_files()
         except BaseException:
             lock.close()
             raise
         self._lock = lock
-        self._delete_unused(set(lengths))
+
+    def _open_files(self) -> None:
+        """Open the files for writing, and delete what an interrupted compaction has left."""
+        lengths = file_lengths(self.folder, self._entries)
+        writer = Writer(self.folder, self.manifest.journal, len(self._entries), lengths)
+        used = {*lengths, journal_path(self.folder, self.manifest.journal)}
+        for pattern in ("edges-*.arrows", "removed-*.rows", "journal-*.log", "*.tmp"):
+            for path in self.folder.glob(pattern):
+                if path not in used:
+                    path.unlink()
+        self._writer = writer
 
     @contextmanager
     def operation(self, sync: bool = True) -> Iterator[None]:
@@ -228,22 +231,17 @@ class Store:
         entries = self._add_ids()
         for first in range(0, len(columns.u), RECORD_ROWS):
             part = columns.take(slice(first, first + RECORD_ROWS))
-            segment = self._choose_segment(part.form)
-            entry = write_record(self.writer, self.folder, segment, part)
-            self.contents.add_record(entry, is_checked=True)
+            entry = self.writer.write_edges(self._choose_segment(part.form), part)
+            self.contents.add_records(entry, is_checked=True)
             entries.append(entry)
         self._group += entries
 
     def add_removal(self, found: dict[int, list[Rows]]) -> None:
         """Remove rows of segments, all of them live."""
-        number = self.manifest.journal
         entries = []
         for segment, parts in found.items():
             rows = np.concatenate(parts)
-            payload = self.writer.write(removed_path(self.folder, number), rows)
-            entries.append(
-                make_entry(Kind.REMOVE, file=number, segment=segment, rows=len(rows), **payload)
-            )
+            entries.append(self.writer.write_rows(self.manifest.journal, segment, rows))
             self.contents.remove(segment, rows)
         self._group += entries
 
@@ -257,10 +255,6 @@ class Store:
         taken, self.operations = self.operations, []
         return taken
 
-    def seal(self, segment: int) -> None:
-        """Append only to segments with a larger number from now on."""
-        self._sealed = segment
-
     def write_manifest(self, **changes: Any) -> None:
         """Replace the manifest by one with some changes."""
         manifest = replace(self.manifest, **changes)
@@ -270,34 +264,29 @@ class Store:
     def switch(self, manifest: Manifest) -> None:
         """Continue with the files of a new manifest, and delete those that it does not name."""
         manifest.write(self.folder)
-        assert self._writer is not None
-        self._writer.close()
+        self.writer.close()
         n_updates = self.n_updates
-        self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
+        self._take(*load_log(self.folder, self.nodes))
         self._n_earlier = n_updates - self.contents.n_updates
-        lengths = file_lengths(self.folder, entries)
-        self._files = SegmentFiles(self.folder, self.manifest.journal)
-        self._writer = Writer(self.folder, manifest.journal, len(entries), lengths)
-        self._delete_unused(set(lengths))
+        self._open_files()
 
     def _add_ids(self) -> list[Entries]:
         """Write the ids that the table has and the log does not."""
-        if len(self.nodes) == self._n_ids:
+        n_new = len(self.nodes) - self._n_ids
+        if n_new == 0:
             return []
-        form, content = encode_ids(
-            self.nodes.keys_from(self._n_ids), have_kinds=bool(self.nodes.kinds)
-        )
-        n_new, self._n_ids = len(self.nodes) - self._n_ids, len(self.nodes)
-        payload = self.writer.write(nodes_path(self.folder), content)
-        return [make_entry(Kind.NODES, form=form, rows=n_new, **payload)]
+        ids = self.nodes.keys_from(self._n_ids)
+        form, content = encode_ids(ids, have_kinds=bool(self.nodes.kinds))
+        self._n_ids += n_new
+        return [self.writer.write(Kind.NODES, 0, content, form=form, rows=n_new)]
 
     def _choose_segment(self, form: int) -> int:
         """Return the segment of the last record, so that records of a segment are neighbours."""
         contents = self.contents
         last = int(contents.records["segment"][-1]) if contents.n_records else 0
         is_full = contents.segment_rows.get(last, 0) >= SEGMENT_ROWS
-        if is_full or last <= self._sealed or contents.segment_forms[last] != form:
-            return max(contents.last_segment, self._sealed) + 1
+        if is_full or last <= self.sealed or contents.records["form"][-1] != form:
+            return max(contents.last_segment, self.sealed) + 1
         return last
 
     def _undo(self, savepoint: Savepoint) -> None:
@@ -312,19 +301,9 @@ class Store:
 
     def _read_again(self) -> None:
         entries = self.journal_entries()
-        self.contents = read_contents(self.folder, self.manifest, entries)
-        self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
+        self._take(self.manifest, entries, read_contents(self.folder, self.manifest, entries))
         if len(self.nodes) > self._n_ids:
             self.nodes.truncate(self._n_ids)
-        self._files = SegmentFiles(self.folder, self.manifest.journal)
-
-    def _delete_unused(self, used: set[Path]) -> None:
-        """Delete what an interrupted compaction has left."""
-        used = used | {journal_path(self.folder, self.manifest.journal)}
-        for pattern in ("edges-*.arrows", "removed-*.rows", "journal-*.log", "*.tmp"):
-            for path in self.folder.glob(pattern):
-                if path not in used:
-                    path.unlink()
 
 
 def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
@@ -344,19 +323,6 @@ def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
             journal_path(folder, 1).touch()
             Manifest(sparsifier=sparsifier).write(folder)
             sync_folder(folder.absolute().parent)
-
-
-def write_record(writer: Writer, folder: Path, segment: int, columns: EdgeColumns) -> Entries:
-    """Append a record to a segment; return its entry."""
-    path, form = segment_path(folder, segment), columns.form
-    if writer.length(path) == 0:
-        writer.write(path, make_schema(form).serialize())
-    payload = writer.write(path, encode_edges(columns))
-    low, high = (0.0, 0.0) if columns.t is None else (columns.t.min(), columns.t.max())
-    return make_entry(
-        Kind.EDGES, file=segment, segment=segment, form=form, rows=len(columns.u),
-        low=low, high=high, **payload,
-    )  # fmt: skip
 
 
 class Lock:
@@ -394,15 +360,8 @@ class Writer:
     Entries wait in memory until `flush`, which first flushes the payloads to disk. What was written
     since a savepoint can be undone as long as it was not flushed.
 
-    Parameters
-    ----------
-    folder : Path
-    journal : int
-        Number of the journal.
-    n_entries : int
-        Entries of complete operations in it; what follows is cut off.
-    lengths : dict
-        How many bytes of each file belong to the log; what follows is cut off.
+    `n_entries` says how many entries of the journal belong to complete operations, and `lengths`
+    how many bytes of each file belong to the log; what follows them is cut off.
     """
 
     def __init__(
@@ -421,23 +380,33 @@ class Writer:
             if path.stat().st_size > length:
                 os.ftruncate(self._open(path), length)
 
-    def write(self, path: Path, payload: Any) -> dict[str, int]:
-        """Append bytes to a file; return the fields of the entry that names them."""
-        length = memoryview(payload).nbytes
-        offset = self._lengths.setdefault(path, 0)
+    def write(self, kind: Kind, number: int, payload: Any, **fields: float) -> Entries:
+        """Append bytes to a file; return the entry that names them."""
+        path = payload_path(self._folder, kind, number)
+        offset, length = self._lengths.setdefault(path, 0), memoryview(payload).nbytes
         self._unsynced.add(path)
         _write_all(self._open(path), payload, offset)
         self._lengths[path] = offset + length
-        return {"offset": offset, "length": length, "payload_crc": zlib.crc32(payload)}
+        fields |= {"offset": offset, "length": length, "payload_crc": zlib.crc32(payload)}
+        return make_entry(kind, file=number, **fields)
+
+    def write_edges(self, segment: int, columns: EdgeColumns) -> Entries:
+        """Append a record to a segment; return its entry."""
+        form, t = columns.form, columns.t
+        if self._lengths.get(payload_path(self._folder, Kind.EDGES, segment), 0) == 0:
+            self.write(Kind.EDGES, segment, make_schema(form).serialize())
+        low, high = (0.0, 0.0) if t is None else (t.min(), t.max())
+        fields = {"segment": segment, "form": form, "rows": len(columns.u), "low": low}
+        return self.write(Kind.EDGES, segment, encode_edges(columns), high=high, **fields)
+
+    def write_rows(self, journal: int, segment: int, rows: Rows) -> Entries:
+        """Write rows of a segment that a removal removes; return the entry."""
+        return self.write(Kind.REMOVE, journal, rows, segment=segment, rows=len(rows))
 
     @property
     def paths(self) -> list[Path]:
         """The files that were written, and the journal."""
         return [*self._lengths, self._journal]
-
-    def length(self, path: Path) -> int:
-        """Return how many bytes of a file belong to the log."""
-        return self._lengths.get(path, 0)
 
     def add(self, entries: Iterable[Entries]) -> None:
         """Add the entries of an operation, which wait for `flush`."""

@@ -1,4 +1,4 @@
-"""The manifest of a log: the small file that says what the other files of its folder are.
+"""The manifest of a log, the small file that says what the others are; errors about all of them.
 
 It is replaced as a whole: written aside, flushed to disk, renamed.
 """
@@ -10,16 +10,42 @@ import os
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ohmlearn._arrays_file import write_whole
-from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.errors import Place, SourceError
 from ohmlearn.reading.file_names import LOG_MANIFEST
 
-__all__ = ["Manifest", "sync_folder"]
+__all__ = ["LogError", "Manifest", "refuse_damaged", "sync_folder"]
 
 FORMAT = "ohmlearn edge log"
 VERSION = 1
+
+
+class LogError(SourceError):
+    """A log of edges cannot be used; the message names the file and what is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> from ohmlearn.edge_log import LogError
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([1], [2])
+    ...     try:
+    ...         log.remove([1], [3], missing="raise")
+    ...     except LogError as error:
+    ...         print(error)
+    1 of 1 edges between pairs match no live edge of ... at position 0; nothing was removed
+    """
+
+    __module__ = "ohmlearn.edge_log"
+
+
+def refuse_damaged(path: Path, offset: int, problem: str) -> NoReturn:
+    """Raise LogError for a file whose content has changed since it was written."""
+    remedy = "the file was damaged after it was written, so restore the folder from a copy"
+    raise LogError(problem, remedy=remedy, place=Place(str(path), part=f"byte {offset}"))
 
 
 @dataclass(frozen=True)

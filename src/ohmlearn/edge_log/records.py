@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_path, read_journal
-from ohmlearn.edge_log.log_errors import LogError, refuse_damaged
-from ohmlearn.edge_log.manifest import Manifest
+from ohmlearn.edge_log.manifest import LogError, Manifest, refuse_damaged
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
 
@@ -27,24 +26,22 @@ __all__ = [
     "TIMES",
     "EdgeColumns",
     "SegmentFile",
-    "SegmentFiles",
     "concatenate",
     "decode_edges",
-    "decode_ids",
     "encode_edges",
     "encode_ids",
     "file_lengths",
     "load_log",
     "make_schema",
-    "nodes_path",
+    "open_segments",
+    "payload_path",
     "read_contents",
     "read_rows",
-    "removed_path",
-    "segment_path",
 ]
 
 FLOAT32, FLOAT64, TIMES = 1, 2, 4  # bits of the form of edges: type of weights, and whether timed
 INTEGERS, TEXT, TEXT_OF_KINDS = 1, 2, 3  # forms of ids; the last start with the kind of the node
+Files = dict[Path, memoryview]  # contents of files, each read once
 TRIES = 100  # a reader starts over if compaction deletes files that it was about to read
 
 
@@ -146,9 +143,10 @@ def decode_ids(contents: list[bytes], form: int) -> Ids:
     return Strings(offsets, np.frombuffer(text, np.uint8))
 
 
-def segment_path(folder: Path, segment: int) -> Path:
-    """Return the path of a file of edges."""
-    return folder / f"edges-{segment:06}.arrows"
+def payload_path(folder: Path, kind: Kind, number: int) -> Path:
+    """Return the path of a file of payloads: ids, edges of a segment, or rows removed from some."""
+    names = {Kind.EDGES: f"edges-{number:06}.arrows", Kind.REMOVE: f"removed-{number:06}.rows"}
+    return folder / names.get(kind, "nodes.ids")
 
 
 class SegmentFile:
@@ -178,49 +176,24 @@ class SegmentFile:
             self._map.madvise(mmap.MADV_DONTNEED, first, n_bytes)
 
 
-class SegmentFiles:
-    """The files of edges of a log while one journal is in use.
+def open_segments(
+    folder: Path, contents: Contents, known: dict[int, SegmentFile]
+) -> dict[int, SegmentFile]:
+    """Return all files that hold records; new ones are added to the known ones.
 
     A mapped file can be read after compaction has deleted it.
     """
-
-    def __init__(self, folder: Path, journal: int) -> None:
-        self._folder, self.journal = folder, journal
-        self._files: dict[int, SegmentFile] = {}
-
-    def open(self, contents: Contents) -> dict[int, SegmentFile]:
-        """Return all files that hold records."""
-        found = {}
-        for segment, end in contents.segment_ends.items():
-            known = self._files.get(segment)
-            if known is None or known.size < end:
-                path = segment_path(self._folder, segment)
-                known = SegmentFile(path)
-                if known.size < end:
-                    refuse_damaged(path, known.size, f"{end - known.size} bytes are missing")
-            found[segment] = self._files[segment] = known
-        return found
+    for segment, end in contents.segment_ends.items():
+        if segment not in known or known[segment].size < end:
+            path = payload_path(folder, Kind.EDGES, segment)
+            file = SegmentFile(path)
+            if file.size < end:
+                refuse_damaged(path, file.size, f"{end - file.size} bytes are missing")
+            known[segment] = file
+    return {segment: known[segment] for segment in contents.segment_ends}
 
 
-class Loaded(NamedTuple):
-    """What the files of a log say."""
-
-    manifest: Manifest
-    entries: Entries
-    contents: Contents
-
-
-def nodes_path(folder: Path) -> Path:
-    """Return the path of the ids of the nodes."""
-    return folder / "nodes.ids"
-
-
-def removed_path(folder: Path, number: int) -> Path:
-    """Return the path of the rows that were removed while a journal was in use."""
-    return folder / f"removed-{number:06}.rows"
-
-
-def load_log(folder: Path, nodes: NodeTable) -> Loaded:
+def load_log(folder: Path, nodes: NodeTable) -> tuple[Manifest, Entries, Contents]:
     """Read manifest and journal, and add ids to `nodes` that it does not have yet.
 
     Raises
@@ -233,7 +206,7 @@ def load_log(folder: Path, nodes: NodeTable) -> Loaded:
         try:
             entries = read_journal(journal_path(folder, manifest.journal))
             _add_nodes(folder, entries, nodes)
-            return Loaded(manifest, entries, read_contents(folder, manifest, entries))
+            return manifest, entries, read_contents(folder, manifest, entries)
         except FileNotFoundError as error:
             if Manifest.read(folder) == manifest:
                 raise LogError(
@@ -244,13 +217,11 @@ def load_log(folder: Path, nodes: NodeTable) -> Loaded:
 
 def read_contents(folder: Path, manifest: Manifest, entries: Entries) -> Contents:
     """Return what a log holds after some operations."""
-    contents, files = Contents.from_entries(entries), _Files()
+    contents = Contents.from_entries(entries)
+    files: Files = {}
     removed: dict[int, list[Rows]] = {}
-    for at in np.flatnonzero(entries["kind"] == Kind.REMOVE):
-        entry = entries[at : at + 1]
-        payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
-        rows = np.frombuffer(payload, np.uint32)
-        removed.setdefault(int(entry["segment"][0]), []).append(rows)
+    for entry in entries[entries["kind"] == Kind.REMOVE]:
+        removed.setdefault(int(entry["segment"]), []).append(read_rows(folder, entry, files))
     for segment, parts in removed.items():
         contents.remove(segment, np.concatenate(parts))
     if manifest.n_head:  # these entries stand for many operations
@@ -259,61 +230,50 @@ def read_contents(folder: Path, manifest: Manifest, entries: Entries) -> Content
     return contents
 
 
-def read_rows(folder: Path, entry: Entries) -> Rows:
+def read_rows(folder: Path, entry: np.void, files: Files | None = None) -> Rows:
     """Return the rows that an entry of kind REMOVE removes."""
-    path = removed_path(folder, int(entry["file"][0]))
-    return np.frombuffer(_Files().read(path, entry), np.uint32)
+    return np.frombuffer(_read_payload(folder, entry, {} if files is None else files), np.uint32)
 
 
 def file_lengths(folder: Path, entries: Entries) -> dict[Path, int]:
     """Return how many bytes of each file belong to the log."""
     lengths: dict[Path, int] = {}
-    for kind, number in np.unique(entries[["kind", "file"]]):
-        own = entries[(entries["kind"] == kind) & (entries["file"] == number)]
-        if kind == Kind.NODES:
-            path = nodes_path(folder)
-        elif kind == Kind.EDGES:
-            path = segment_path(folder, int(number))
-        elif kind == Kind.REMOVE:
-            path = removed_path(folder, int(number))
-        else:
-            continue
+    named = entries[entries["kind"] != Kind.EXPIRE]
+    for kind, number in np.unique(named[["kind", "file"]]).tolist():
+        own = named[(named["kind"] == kind) & (named["file"] == number)]
+        path = payload_path(folder, Kind(kind), number)
         lengths[path] = int((own["offset"] + own["length"]).max())
     return lengths
 
 
 def _add_nodes(folder: Path, entries: Entries, nodes: NodeTable) -> None:
-    n_seen, form, contents, files = 0, 0, [], _Files()
-    for at in np.flatnonzero(entries["kind"] == Kind.NODES):
-        entry = entries[at : at + 1]
+    n_seen, form, contents = 0, 0, []
+    files: Files = {}
+    for entry in entries[entries["kind"] == Kind.NODES]:
         if n_seen >= len(nodes):
-            contents.append(bytes(files.read(nodes_path(folder), entry)))
-            form = int(entry["form"][0])
-        n_seen += int(entry["rows"][0])
+            contents.append(bytes(_read_payload(folder, entry, files)))
+            form = int(entry["form"])
+        n_seen += int(entry["rows"])
     if contents:
         before, ids = len(nodes), decode_ids(contents, form)
         if form == TEXT_OF_KINDS and isinstance(ids, Strings):
             nodes.add_kinds(kinds_of(ids))
         nodes.add(ids)
         if len(nodes) != before + ids.size:
-            raise LogError(f"{nodes_path(folder)} has an id twice; restore it from a copy")
+            path = payload_path(folder, Kind.NODES, 0)
+            raise LogError(f"{path} has an id twice; restore it from a copy")
 
 
-class _Files:
-    """Files that are read as a whole, each once."""
-
-    def __init__(self) -> None:
-        self._contents: dict[Path, memoryview] = {}
-
-    def read(self, path: Path, entry: Entries) -> memoryview:
-        """Return the payload of an entry."""
-        if path not in self._contents:
-            self._contents[path] = memoryview(path.read_bytes())
-        offset, length = int(entry["offset"][0]), int(entry["length"][0])
-        payload = self._contents[path][offset : offset + length]
-        if len(payload) < length:
-            missing = length - len(payload)
-            refuse_damaged(path, offset + len(payload), f"{missing} bytes are missing")
-        if zlib.crc32(payload) != entry["payload_crc"][0]:
-            refuse_damaged(path, offset, "the content does not match its checksum")
-        return payload
+def _read_payload(folder: Path, entry: np.void, files: Files) -> memoryview:
+    """Return the payload of an entry; each file is read once, as a whole."""
+    path = payload_path(folder, Kind(int(entry["kind"])), int(entry["file"]))
+    if path not in files:
+        files[path] = memoryview(path.read_bytes())
+    offset, length = int(entry["offset"]), int(entry["length"])
+    payload = files[path][offset : offset + length]
+    if len(payload) < length:
+        missing = length - len(payload)
+        refuse_damaged(path, offset + len(payload), f"{missing} bytes are missing")
+    if zlib.crc32(payload) != entry["payload_crc"]:
+        refuse_damaged(path, offset, "the content does not match its checksum")
+    return payload

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.edge_log.manifest import LogError
 
 if TYPE_CHECKING:
     from ohmlearn.edge_log.edge_log import EdgeLog
