@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 import ohmlearn
 from ohmlearn.cli import main
-from ohmlearn.reading.read_options import FORMATS, ReadOptions
+from ohmlearn.reading.file_names import FORMATS
+from ohmlearn.reading.read_options import ReadOptions
 
 
 def invoke(*args: str) -> Result:

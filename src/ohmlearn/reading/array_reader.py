@@ -314,9 +314,9 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
             ]
             raw = RawBatch(a, b, weights)
             if source.times is not None:
-                times = source.times.take(source.name, t[part])
-                raw = raw._replace(t=times.t)
-                bad.append(None if times.bad is None else BadRows(times.bad, times.why))
+                found, bad_times = source.times.take(source.name, t[part])
+                raw = raw._replace(t=found)
+                bad.append(bad_times)
             batch = drop_bad(source.name, source.options, number, raw, bad)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch

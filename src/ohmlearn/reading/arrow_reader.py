@@ -236,11 +236,8 @@ def take_record_batch(
             name = columns.name(columns.w)
             bad.append(_find_missing(batch.column(columns.w), "weight", name))
     if rule is not None and columns.t is not None:
-        array = batch.column(columns.t)
-        values = take_times(array, source, columns)
-        times = rule.take(source, values, lambda at: array[at].as_py())
-        t = times.t
-        bad.append(None if times.bad is None else BadRows(times.bad, times.why))
+        t, bad_times = rule.take(source, take_times(batch.column(columns.t), source, columns))
+        bad.append(bad_times)
     event = None
     if columns.event is not None:
         name = columns.name(columns.event)

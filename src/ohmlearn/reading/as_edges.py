@@ -56,14 +56,6 @@ iterable of batches, or function that returns one
     is_first : bool
         Whether no edges were taken before. If some were, and had numbers but no ids, ids cannot be
         matched with them. Then graphs and tables with ids are refused.
-
-    Examples
-    --------
-    >>> import networkx
-    >>> as_edges(networkx.Graph([("ann", "bob")])).nodes.ids().tolist()
-    ['ann', 'bob']
-    >>> [batch.u.tolist() for batch in as_edges([([0, 1], [1, 2]), ([2], [3])])]
-    [[0, 1], [2]]
     """
     if isinstance(given, Edges):
         return CheckedEdges(given) if _is_foreign(type(given)) else given
@@ -160,14 +152,7 @@ def as_edges_and_sparsifier(
 
 
 def as_named_edges(given: object) -> Edges:
-    """Return edges in any form; arrays and batches have ids of any type, not numbers.
-
-    Examples
-    --------
-    >>> edges = as_named_edges((["ann"], ["bob"]))
-    >>> [batch.v.tolist() for batch in edges], edges.nodes.ids().tolist()
-    ([[1]], ['ann', 'bob'])
-    """
+    """Return edges in any form; arrays and batches have ids of any type, not numbers."""
     if isinstance(given, tuple):
         return NamedEdges([given])
     columns = columns_of_rows(given)

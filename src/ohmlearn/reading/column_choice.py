@@ -66,7 +66,7 @@ class ColumnChoice(NamedTuple):
 
     def name(self, at: int | None) -> str | None:
         """Return the name of a column, or its position."""
-        return None if at is None else f"{self.names[at]!r}" if self.names else f"column {at}"
+        return None if at is None else _name(self.names, at)
 
     def __str__(self) -> str:
         how = f" ({self.guessed})" if self.guessed else ""
@@ -86,6 +86,10 @@ class ColumnChoice(NamedTuple):
     def used(self) -> list[int]:
         """Positions of the columns that are read: ends, weight, event id, time."""
         return [at for at in (self.u, self.v, self.w, self.event, self.t) if at is not None]
+
+
+def _name(names: Sequence[str] | None, at: int) -> str:
+    return repr(names[at]) if names else f"column {at}"
 
 
 class ColumnSample(NamedTuple):
@@ -253,24 +257,21 @@ class _Choice:
 
     def refuse_times(self, taken: set[int | None]) -> NoReturn:
         """Refuse a source whose column of times is not named, and name one that may have them."""
-        others = [at for at in range(self.n_columns) if at not in taken | self.usual_ends()]
+        ends: tuple[int, ...] = 0, 1
+        if self.n_columns > 2 and self.names is not None:
+            ends = find_ends(self.names, self.rows.ends) or ()
+        others = [at for at in range(self.n_columns) if at not in {*taken, *ends}]
         if self.names is None:
             problem = "has no names of columns, so the column of times cannot be guessed"
-            remedy = (
-                f"give its position, for example {Setting('time', others[-1])}" if others else ""
-            )
+            remedy = "give its position"
         else:
             problem = f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are "
             problem += self.show_names()
-            example = Setting("time", self.names[others[-1]]) if others else ""
-            remedy = f"if one has the times, name it, for example {example}" if others else ""
-        refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
-
-    def usual_ends(self) -> set[int]:
-        """Return the columns that are the ends by their names, or because there are only two."""
-        if self.n_columns == 2 or self.names is None:
-            return {0, 1}
-        return {*(find_ends(self.names, self.rows.ends) or ())}
+            remedy = "if one has the times, name it"
+        if not others:
+            refuse_source(self.source, f"{problem}; the edges seem to have no times")
+        example = others[-1] if self.names is None else self.names[others[-1]]
+        refuse_source(self.source, f"{problem}; {remedy}, for example {Setting('time', example)}")
 
     def find_ends(
         self, u: int | None, v: int | None, w: int | None, t: int | None, event: int | None
@@ -279,7 +280,7 @@ class _Choice:
         taken = {at for at in (w, t, event) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
             also = " and ".join(
-                f"one of {what} ({ColumnChoice(0, 1, None, self.names, '').name(at)})"
+                f"one of {what} ({_name(self.names, at)})"
                 for at, what in ((t, "times"), (w, "weights"), (event, "event ids"))
                 if at is not None
             )
@@ -293,12 +294,10 @@ class _Choice:
         fractions = {*self.values.fractions} - {named}
         pair = None
         if self.rows.second_may_be_empty:
-            pair = self.find_label(u, v, taken)
+            pair = self.find_label(u, v, taken) or self.find_others(taken, named)
         elif self.names is not None:
             pair = find_ends(self.names, self.rows.ends, unfit, fractions)
-        if pair is None and self.rows.second_may_be_empty:
-            pair = self.find_others(taken, named)
-        elif pair is None:
+        if pair is None:
             too_few = self.n_columns - len(unfit | fractions) < 2  # then the first row is refused
             pair = self.find_others(unfit if too_few else unfit | fractions, named)
         if named is None:
@@ -355,8 +354,7 @@ class _Choice:
         notes = []
         for found, what in ((times, "times"), (numbers, "numbers that are not ids")):
             if found:
-                columns = ColumnChoice(0, 1, None, self.names, "")
-                shown = ", ".join(str(columns.name(at)) for at in sorted(found)[:5])
+                shown = ", ".join(_name(self.names, at) for at in sorted(found)[:5])
                 notes.append(f" ({shown} seems to have {what})")
         refuse_source(
             self.source,

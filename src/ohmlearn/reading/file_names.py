@@ -17,6 +17,7 @@ from ohmlearn.reading.remote import find_remote_size, is_remote, list_remote, re
 from ohmlearn.reading.source_errors import refuse_source, show_name
 
 __all__ = [
+    "FORMATS",
     "LOG_MANIFEST",
     "check_one_format",
     "find_files",
@@ -32,9 +33,10 @@ __all__ = [
 
 LOG_MANIFEST = "ohmlearn-log.json"  # a folder with this file is a log, see `EdgeLog`
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
-ENDINGS = {
+FORMATS: dict[str, tuple[str, ...]] = {  # and the endings of their files
     "csv": (".csv",),
     "tsv": (".tsv",),
+    "text": (),
     "jsonl": (".jsonl", ".ndjson", ".json"),
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".arrows", ".ipc", ".feather"),
@@ -43,7 +45,7 @@ ENDINGS = {
     "graph": (".gml", ".graphml"),
     "numpy": (".npy", ".npz"),
 }
-FORMAT_OF = {ending: kind for kind, endings in ENDINGS.items() for ending in endings}
+FORMAT_OF = {ending: kind for kind, endings in FORMATS.items() for ending in endings}
 SHEET = "a spreadsheet cannot be read; save it as CSV, or give pandas.read_excel(path) in Python"
 OTHER = "this format cannot be read; write the edges to CSV, for example with networkx"
 REFUSED = {".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET} | dict.fromkeys(

@@ -19,15 +19,16 @@ import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.checks.times import Floats
 from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, ids_from_arrow, is_whole
 from ohmlearn.reading.arrow_reader import take_ids
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.event_ids import hash_array, hash_values
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.source_errors import refuse_source, shorten
+from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
-from ohmlearn.reading.time_rule import CheckedTimes, are_date_texts
+from ohmlearn.reading.time_rule import are_date_texts
 
 __all__ = ["BYTE_ORDER_MARK", "JsonLinesSource", "json_blocks"]
 
@@ -149,10 +150,9 @@ class JsonLinesSource(Source):
             if self.own_times.dates and not is_text[-1]:
                 return None
             values = ids_from_arrow(arrays[-1]).ids if is_text[-1] else arrays[-1].to_numpy()
-            checked = self.own_times.take(self.name, values)
-            if checked.bad is not None:
+            t, bad = self.own_times.take(self.name, values)
+            if bad is not None:
                 return None
-            t = checked.t
         event = None
         if columns.event is not None:
             values = arrays[columns.used.index(columns.event)]
@@ -213,13 +213,13 @@ class JsonLinesSource(Source):
         events: list[Any] = []
         event_name = None if columns.event is None else (columns.names or ())[columns.event]
         n_bad, first_bad = 0, None
-        checked = self._take_times(rows, columns)
+        t, bad = self._take_times(rows, columns)
         for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
             if row is not None:
                 u, v, w, fault = self._take(row, columns, kind)
-            if checked and not fault and checked.bad is not None and checked.bad[position]:
-                fault = checked.why(position)
+            if not fault and bad is not None and bad.mask[position]:
+                fault = bad.why(position)
             event = None if row is None or event_name is None else row.get(event_name)
             if not fault and event_name is not None:
                 problem = self._id_fault(event, "string", may_be_empty=False)
@@ -229,8 +229,8 @@ class JsonLinesSource(Source):
                 ends[0].append(u)
                 ends[1].append(v)
                 weights.append(1.0 if w is None else float(w))
-                if checked:
-                    times.append(checked.t[position])
+                if t is not None:
+                    times.append(t[position])
             elif self.options.skip_bad:
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
@@ -243,7 +243,7 @@ class JsonLinesSource(Source):
             None if columns.w is None else np.array(weights),
             n_bad,
             first_bad,
-            None if checked is None else np.array(times, dtype=np.float64),
+            None if t is None else np.array(times, dtype=np.float64),
             event=None if event_name is None else hash_values(events),
         )
 
@@ -262,10 +262,12 @@ class JsonLinesSource(Source):
                 chosen.append(row)
         return chosen
 
-    def _take_times(self, rows: list[JsonRow], columns: ColumnChoice) -> CheckedTimes | None:
+    def _take_times(
+        self, rows: list[JsonRow], columns: ColumnChoice
+    ) -> tuple[Floats | None, BadRows | None]:
         """Return the times of rows, if they are wanted; that of a bad line is missing."""
         if self.own_times is None or columns.t is None:
-            return None
+            return None, None
         name = (columns.names or ())[columns.t]
         values = np.empty(len(rows), dtype=object)
         values[:] = [None if row.values is None else row.values.get(name) for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.errors import Param, Setting
-from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
+from ohmlearn.nodes.node_ids import decode_codes, decode_ids, is_whole
 from ohmlearn.reading.column_choice import ColumnChoice, names_kind, refuse_swapped
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.read_edges import find_sources
@@ -34,32 +35,17 @@ MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share o
 
 
 class FileLabels(dict[str, Any]):
-    """The label of each node id in a file, or a list of labels if several rows have the id.
-
-    Attributes
-    ----------
-    weights : dict or None
-        Weight of each label, or a list of weights; None if the file has no column of weights.
-    path : str
-        The file, for messages.
-    columns : str
-        Which columns are used, for messages.
-    id_heading : str or None
-        The heading of the column of ids, which may name the kind of these nodes.
-    label_heading : str or None
-        The heading of the column of labels.
-    n_minus_ones : int
-        Number of rows with the label -1, which are left out.
-    """
+    """The label of each node id in a file, or a list of labels if several rows have the id."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
+        self.path = path  # for messages, as the next
+        self.columns = ""  # which columns are used
+        # Of each label, or a list of weights; None if the file has no column of weights.
         self.weights: dict[str, Any] | None = None
-        self.path = path
-        self.columns = ""
-        self.id_heading: str | None = None
+        self.id_heading: str | None = None  # may name the type of these nodes
         self.label_heading: str | None = None
-        self.n_minus_ones = 0
+        self.n_minus_ones = 0  # rows with the label -1, which are left out
 
     @property
     def has_usual_headings(self) -> bool:
@@ -93,18 +79,6 @@ def read_labels(
     of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
     measurements and no classes; with `numbers`, labels are floats, and -1 is a number. An empty
     weight is 1. If a node has several rows, its labels and weights are lists.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("node,label,trust\\nann,spam,\\nbob,-1,\\ncy,ham,0.5\\ncy,spam,0.1\\n")
-    ...     file.flush()
-    ...     labels = read_labels(file.name)
-    >>> labels
-    {'ann': 'spam', 'cy': ['ham', 'spam']}
-    >>> labels.weights
-    {'ann': 1.0, 'cy': [0.5, 0.1]}
     """
     options = LabelOptions(
         source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
@@ -114,10 +88,13 @@ def read_labels(
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     if columns is not None and node_col is None and label_col is None:
-        _refuse_edges(path, columns, rows[0][:2])
+        names, at = columns.names, (columns.u, columns.v)
+        u, v = (names[at[0]], names[at[1]]) if names else rows[0][:2]
+        if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
+            refuse_swapped(path, u, v)
     as_label: Callable[[str], Any] = str
     if numbers:
-        as_label = _as_float(path)
+        as_label = partial(_as_float, path)
     elif all(INTEGER.fullmatch(text) for _, text, _ in rows):
         as_label = _as_integer
         if n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
@@ -133,15 +110,14 @@ def read_labels(
     labels.update(gather((node, as_label(text)) for node, text, _ in rows))
     if columns is not None:
         if columns.names is not None:
-            labels.id_heading, labels.label_heading = (
-                columns.names[at] for at in (columns.u, columns.v)
-            )
-        names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
+            labels.id_heading = columns.names[columns.u]
+            labels.label_heading = columns.names[columns.v]
+        used = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
-            names += f", weights = {columns.name(columns.w)}"
+            used += f", weights = {columns.name(columns.w)}"
         guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
-        labels.columns = names + (" (guessed)" if guessed else "")
+        labels.columns = used + (" (guessed)" if guessed else "")
     return labels
 
 
@@ -158,7 +134,8 @@ def _read_rows(
         sources.append(TextSource(path, options, "csv", io.BytesIO(content)))
     for source in sources:
         for raw in source.batches("string"):
-            nodes, labels = (_as_text(decode_codes(ids)) for ids in (raw.u, raw.v))
+            ends = (decode_ids(decode_codes(ids)) for ids in (raw.u, raw.v))
+            nodes, labels = (list(map(str, ids.tolist())) for ids in ends)
             weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in unlabelled)
@@ -166,25 +143,15 @@ def _read_rows(
     return rows, sources[0].columns, n_minus_ones
 
 
-def _refuse_edges(path: str, columns: ColumnChoice, first: tuple[str, str]) -> None:
-    """Refuse a file whose headings, or its first row if it has none, are those of edges."""
-    u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
-    if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
-        refuse_swapped(path, u, v)
-
-
 def _as_integer(text: str) -> int:
     return int(text.partition(".")[0])
 
 
-def _as_float(path: str) -> Callable[[str], float]:
-    def convert(text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            refuse_source(path, f"labels must be numbers here, got {text!r}")
-
-    return convert
+def _as_float(path: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        refuse_source(path, f"labels must be numbers here, got {text!r}")
 
 
 def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | None) -> None:
@@ -209,11 +176,6 @@ def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     for key, value in rows:
         found.setdefault(key, []).append(value)
     return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
-
-
-def _as_text(column: Ids) -> list[str]:
-    names = decode_strings(column) if isinstance(column, Strings) else column.astype(str)
-    return [str(name) for name in names]
 
 
 def as_node_ids(

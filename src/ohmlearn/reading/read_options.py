@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment
 from ohmlearn.errors import InputError, InputTypeError, Param, Setting, bad_value
+from ohmlearn.reading.file_names import FORMATS
 from ohmlearn.reading.source_errors import SKIP
 from ohmlearn.reading.weight_scale import ScaledColumn, split_weight
 from ohmlearn.reading.where import parse_where
 
 __all__ = [
     "EDGE_ENDS",
-    "FORMATS",
     "TIMES",
     "Column",
     "LabelOptions",
@@ -24,9 +24,6 @@ __all__ = [
     "Rows",
 ]
 
-FORMATS = (
-    "csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", "graph", "numpy"
-)  # fmt: skip
 Column = str | int
 
 # Names that columns of edges usually have, in lower case. The first pair found is used.

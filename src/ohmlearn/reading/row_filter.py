@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,20 +22,22 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.errors import Param
+from ohmlearn.nodes.node_ids import Strings, ids_from_arrow
+from ohmlearn.reading.arrow_reader import as_plain
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.where import Condition, columns_of, parse_where, tests_of
 
 __all__ = ["RowFilter", "choose_records"]
 
-FUNCTIONS = {
-    "=": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "and": "and_kleene",
-    "or": "or_kleene",
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "and": pc.and_kleene,
+    "or": pc.or_kleene,
 }
 MOST_PRUNED = 100  # values of "in" that are compared with the statistics of row groups
 TYPES = {"number": "a number", "date": "a date", "text": "a text", "truth": "true or false"}
@@ -137,14 +139,14 @@ class RowFilter:
         Raises SourceError if a column cannot be compared with the value.
         """
         types = {name: schema.types[schema.names.index(name)] for name in self.columns}
-        self.keep({name: pa.array([], _plain(type_of)) for name, type_of in types.items()}, 0)
+        self.keep({name: as_plain(pa.array([], kind)) for name, kind in types.items()}, 0)
 
         def test(condition: Condition) -> Any:
             name, *values = condition.parts
             if condition.operator == "null":
                 return pc.is_null(pc.field(name))
             type_of = schema.field(name).type
-            return _compare(condition.operator, pc.field(name), type_of, values, pc.scalar)
+            return _compare(condition.operator, pc.field(name), type_of, values)
 
         parts, found = [self._condition], None
         while parts:
@@ -181,7 +183,7 @@ class RowFilter:
         bad = pc.and_not(operand.is_null(), column.is_null()).to_numpy(zero_copy_only=False)
         if bad.any():
             faults.append((bad, name, wanted, column))
-        return _compare(test.operator, operand, operand.type, values, lambda scalar: scalar)
+        return _compare(test.operator, operand, operand.type, values)
 
 
 def choose_records(
@@ -204,11 +206,10 @@ def choose_records(
         text = np.frombuffer(rest, dtype=np.uint8)
         found: Any = _core.take_fields(text, layout, rows.positions, block is None)
         starts, ends, lines, fields, _, n_consumed = found
-        columns = {}
-        for name, (offsets, data) in zip(rows.columns, fields, strict=True):
-            is_given = np.packbits(np.diff(offsets) > 0, bitorder="little")
-            buffers = [pa.py_buffer(each) for each in (is_given, offsets, data)]
-            columns[name] = pa.Array.from_buffers(pa.large_string(), len(starts), buffers)
+        columns = {
+            name: Strings(*field).to_arrow(is_given=np.diff(field[0]) > 0)
+            for name, field in zip(rows.columns, fields, strict=True)
+        }
         keep, bad = rows.keep(columns, len(starts))
         if bad is not None:
             note(bad, line + lines)
@@ -229,17 +230,11 @@ def _join(condition: Condition, test: Callable[[Condition], Any]) -> Any:
     parts = [_join(part, test) for part in condition.parts]
     if condition.operator == "not":
         return pc.invert(parts[0])
-    return reduce(lambda left, right: _call(condition.operator, left, right), parts)
+    return reduce(FUNCTIONS[condition.operator], parts)
 
 
-def _call(operator: str, left: Any, right: Any) -> Any:
-    return getattr(pc, FUNCTIONS[operator])(left, right)
-
-
-def _compare(
-    operator: str, operand: Any, type_of: Any, values: list[Any], wrap: Callable[[Any], Any]
-) -> Any:
-    """Compare an array, or a field, with values of its type; `wrap` makes operands of values."""
+def _compare(operator: str, operand: Any, type_of: Any, values: list[Any]) -> Any:
+    """Compare an array, or a field of a schema, with values of its type."""
     limits = np.iinfo(type_of.to_pandas_dtype()) if pa.types.is_integer(type_of) else None
     if operator == "in" and isinstance(operand, pa.Array) and (limits or _is_text(type_of)):
         if limits:
@@ -247,15 +242,16 @@ def _compare(
         found = pc.is_in(operand, value_set=pa.array(values, type_of))
         return pc.if_else(operand.is_valid(), found, pa.scalar(None, pa.bool_()))
     if operator == "in":
-        answers = [_compare("=", operand, type_of, [value], wrap) for value in values]
-        return reduce(pc.or_kleene, answers)
+        return reduce(pc.or_kleene, (_compare("=", operand, type_of, [x]) for x in values))
     (value,) = values
     if limits:  # Arrow would compare floats, which are not exact
         if value > limits.max or value < limits.min or (value % 1 and operator in ("=", "!=")):
             true = ("!=", "<", "<=") if value > limits.min else ("!=", ">", ">=")
-            return _call("=" if operator in true else "!=", operand, operand)
+            return FUNCTIONS["=" if operator in true else "!="](operand, operand)
         value = math.ceil(value) if operator in ("<", ">=") else math.floor(value)
-    return _call(operator, operand, wrap(_as_scalar(value, type_of)))
+    scalar = _as_scalar(value, type_of)
+    is_field = isinstance(operand, pc.Expression)
+    return FUNCTIONS[operator](operand, pc.scalar(scalar) if is_field else scalar)
 
 
 def _as_scalar(value: Any, type_of: Any) -> Any:
@@ -291,12 +287,6 @@ def _type_of_values(values: list[Any]) -> str:
     return "truth" if isinstance(values[0], bool) else "number"
 
 
-def _plain(type_of: Any) -> Any:
-    """Return the type of a column without a dictionary and without views."""
-    type_of = type_of.value_type if pa.types.is_dictionary(type_of) else type_of
-    return pa.large_string() if str(type_of) == "string_view" else type_of
-
-
 def _type_name(type_of: Any) -> str | None:
     """Return which of TYPES a type of Arrow is, or "null"."""
     types = pa.types
@@ -323,11 +313,8 @@ def _from_texts(texts: Any, type_of: str) -> Any:
             return texts.cast(pa.int64())  # exact, also above 2**53
         except pa.ArrowInvalid:
             pass
-    texts = texts.fill_null("")
-    _, offsets, data = texts.buffers()
-    at = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    content = np.frombuffer(data or b"", np.uint8)
-    values: NDArray[np.float64] = _core.parse_times(at.copy(), content, type_of == "date")
+    strings, parse = ids_from_arrow(texts).ids, cast(Any, _core.parse_times)
+    values: NDArray[np.float64] = parse(*strings, type_of == "date")
     is_bad = np.isnan(values)
     if type_of == "date":
         microseconds = np.round(np.where(is_bad, 0.0, values) * 1e6).astype(np.int64)

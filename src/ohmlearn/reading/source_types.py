@@ -35,10 +35,6 @@ class SourceKinds:
 
     A source whose columns have no names has the kinds of those before it, because the parts of a
     large file may have names in the first part only.
-
-    Parameters
-    ----------
-    options : ReadOptions
     """
 
     def __init__(self, options: ReadOptions) -> None:

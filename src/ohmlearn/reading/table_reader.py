@@ -149,10 +149,10 @@ class Source(ABC):
         """Return a batch with the columns that the names of folders have."""
         if "time" in self._from_folders and self.times is not None:
             text = self._from_folders["time"]
-            times = self.times.take(self.name, encode_strings([text]), lambda _: text)
-            if times.bad is not None:
-                refuse_source(self.name, f"in the name of its folder, {times.why(0)}")
-            raw = raw._replace(t=np.full(raw.u.size, times.t[0]))
+            t, bad = self.times.take(self.name, encode_strings([text]))
+            if bad is not None:
+                refuse_source(self.name, f"in the name of its folder, {bad.why(0)}")
+            raw = raw._replace(t=np.full(raw.u.size, t[0]))
         if "weight_col" in self._from_folders:
             text = self._from_folders["weight_col"]
             weight = _core.parse_time(text.encode(), False)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.times import (
@@ -26,22 +24,14 @@ from ohmlearn.checks.times import (
     tomorrow,
 )
 from ohmlearn.errors import Param
-from ohmlearn.nodes.node_ids import Strings
-from ohmlearn.reading.source_errors import refuse_source, shorten
+from ohmlearn.nodes.node_ids import Strings, decode_strings, take
+from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 
-__all__ = ["CheckedTimes", "TimeRule", "are_date_texts", "explain_date", "find_conflict"]
+__all__ = ["TimeRule", "are_date_texts", "explain_date", "find_conflict"]
 
 SAMPLE = 1000  # times of a batch that are compared with the unit of the stream
 LOCAL_DATE = re.compile(r"\s*([0-3]?\d)([/.-])([0-3]?\d)\2(\d{4})(?!\d)")
 DATE = "a date such as 2026-03-31 or 2026-03-31T12:30:00Z"
-
-
-class CheckedTimes(NamedTuple):
-    """The times of a batch, and which of them are refused."""
-
-    t: Floats
-    bad: NDArray[np.bool_] | None  # None: they are all good
-    why: Callable[[int], str]  # what is wrong with a bad one
 
 
 class TimeRule:
@@ -63,14 +53,6 @@ class TimeRule:
         None for numbers that are not Unix times.
     live : bool
         Whether the stream may last for days, so that tomorrow moves on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rule = TimeRule()
-    >>> times = rule.take("e.csv", np.array([1.7e9, 1.6e9, 9.9e12]))
-    >>> rule.unit, times.bad.tolist(), times.why(2)
-    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (give ...')
     """
 
     def __init__(self, latest: Any = None) -> None:
@@ -86,24 +68,23 @@ class TimeRule:
         """Whether times are dates; None if that is not known yet."""
         return self.unit == "date" if self.is_known else None
 
-    def take(
-        self, source: str, values: Any, show: Callable[[int], Any] | None = None
-    ) -> CheckedTimes:
-        """Return the times of a batch, checked; `show` returns a value as the user wrote it."""
+    def take(self, source: str, values: Any) -> tuple[Floats, BadRows | None]:
+        """Return the times of a batch, and which of them are refused."""
         if isinstance(values, Strings):
             t, is_date = self._parse(values)
         else:
-            array, t, is_date = as_times(values, dates=self.dates)
-            show = show or array.__getitem__
+            given, t, is_date = as_times(values, dates=self.dates)
         limit = self.limit(source, t, is_date)
-
-        def explain(at: int) -> str:
-            return self._explain(float(t[at]), None if show is None else show(at))
-
         # NaN makes both comparisons false.
         if t.size == 0 or (t.max() <= limit and t.min() >= -LARGEST_TIME):
-            return CheckedTimes(t, None, explain)
-        return CheckedTimes(t, ~((t <= limit) & (t >= -LARGEST_TIME)), explain)
+            return t, None
+
+        def explain(at: int) -> str:
+            is_text = isinstance(values, Strings)
+            one = decode_strings(take(values, np.array([at])))[0] if is_text else given[at]
+            return self._explain(float(t[at]), one)
+
+        return t, BadRows(~((t <= limit) & (t >= -LARGEST_TIME)), explain)
 
     def limit(self, source: str, t: Floats, is_date: bool) -> float:
         """Return the latest time accepted in a batch; refuse a batch in another unit."""
@@ -114,7 +95,12 @@ class TimeRule:
         found = "date" if is_date else find_unix_unit(sample)
         if not self.is_known:
             self.unit, self.is_known = found, True
-            self._check_latest(source)
+            if self._given_date and found is None:
+                refuse_source(
+                    source,
+                    f"{Param('latest', self._given)} is a date, but the times are neither dates "
+                    f"nor Unix times; give {Param('latest')} as a number",
+                )
         elif problem := find_conflict(found, self.unit):
             refuse_source(source, problem)
         return self.latest
@@ -136,14 +122,6 @@ class TimeRule:
         if self._given is None:
             return f"later than tomorrow (give {Param('latest')} for another limit)"
         return f"later than {Param('latest', self._given)}"
-
-    def _check_latest(self, source: str) -> None:
-        if self._given_date and self.unit is None:
-            refuse_source(
-                source,
-                f"{Param('latest', self._given)} is a date, but the times are neither dates nor "
-                f"Unix times; give {Param('latest')} as a number",
-            )
 
     def _parse(self, texts: Strings) -> tuple[Floats, bool]:
         dates = self.dates

@@ -64,18 +64,7 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=64)
 def parse_where(text: str) -> Condition:
-    """Return the condition that a text means.
-
-    Examples
-    --------
-    >>> parse_where("amount > 10")
-    Condition(operator='>', parts=('amount', 10))
-    >>> parse_where("amount > limit")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: where = 'amount > limit': a column can only be compared with a
-    value, so write 'limit' in single quotes for a text, at 'limit'; ...
-    """
+    """Return the condition that a text means."""
     return _Parser(text).parse()
 
 
@@ -89,13 +78,7 @@ def tests_of(condition: Condition) -> Iterator[Condition]:
 
 
 def columns_of(condition: Condition) -> list[str]:
-    """Return the columns that a condition needs, each once, in the order of the text.
-
-    Examples
-    --------
-    >>> columns_of(parse_where("b = 1 or a is null or b = 2"))
-    ['b', 'a']
-    """
+    """Return the columns that a condition needs, each once, in the order of the text."""
     return list(dict.fromkeys(test.parts[0] for test in tests_of(condition)))
 
 
