@@ -149,6 +149,7 @@ class Client:
         w: Iterable[float] | None = None,
         t: Iterable[Any] | None = None,
         *,
+        event_id: Iterable[Any] | None = None,
         batch_id: str | None = None,
     ) -> dict[str, Any]:
         """Send edges, and return when they are durable.
@@ -161,6 +162,9 @@ class Client:
             Weights; 1 by default.
         t : array-like, optional
             Unix seconds or dates; the present by default.
+        event_id : array-like of int or str, optional
+            Ids of the events, for a server with ``--event-id``. An event that the server knows is
+            not counted again, in whatever batch it comes.
         batch_id : str, optional
             Edges that are sent again with the same id, in the same batches, count once. By default
             the id is random, which protects repetitions within this call.
@@ -168,13 +172,18 @@ class Client:
         Returns
         -------
         dict
-            Numbers of edges and bad rows, whether all batches had been counted before, and the last
-            operation, for `wait_until`.
+            Numbers of edges, of rows whose events had been counted, and of bad rows; whether all
+            batches had been counted before; and the last operation, for `wait_until`.
         """
         columns = {"u": u, "v": v, "weight": w, "time": t}
+        if event_id is not None:
+            column = self.status().get("event_id")
+            if column is None:
+                raise ValueError("event_id was given, but the server has no --event-id")
+            columns[column] = event_id
         answers = list(self._send("/v1/edges", columns, batch_id))
         return {
-            **_add(answers, "n_edges", "n_bad"),
+            **_add(answers, "n_edges", "n_repeated", "n_bad"),
             "repeated": bool(answers) and all(answer["repeated"] for answer in answers),
         }
 
@@ -418,7 +427,7 @@ def _error(response: http.client.HTTPResponse) -> ServerError:
 
 def _add(answers: list[dict[str, Any]], *names: str) -> dict[str, Any]:
     """Return sums over batches, and the last operation."""
-    sums = {name: sum(answer[name] for answer in answers) for name in names}
+    sums = {name: sum(answer.get(name, 0) for answer in answers) for name in names}
     return {**sums, "operation": max((answer["operation"] for answer in answers), default=0)}
 
 

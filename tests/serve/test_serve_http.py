@@ -21,10 +21,9 @@ from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 from ohmlearn.edge_log import LogError
 from ohmlearn.errors import InputError, Param, Place, Setting
 from ohmlearn.serve import http_endpoints
-from ohmlearn.serve.http_endpoints import FORMS
-from ohmlearn.serve.http_events import ExportStream
-from ohmlearn.serve.http_openapi import describe
 from ohmlearn.serve.http_page import FOLDER
+from ohmlearn.serve.http_replies import ExportStream
+from ohmlearn.serve.http_table import FORMS, describe
 from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
@@ -96,7 +95,7 @@ def test_edges_in_every_form(fresh):
         "csv": b"u,v,weight\na,b,1\nb,c,2\n",
         "arrow": sink.getvalue(),
     }
-    expected = {"n_edges": 2, "n_bad": 0, "first_bad": None, "repeated": False}
+    expected = {"n_edges": 2, "n_repeated": 0, "n_bad": 0, "first_bad": None, "repeated": False}
     n_batches = 0
     for kind, form in FORMS.items():
         for packed in (False, True):
@@ -409,8 +408,8 @@ def test_events_come_when_something_changes(fresh):
 
 
 def test_quiet_events_have_a_comment(monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.http_events.POLL_SECONDS", 0.01)
-    monkeypatch.setattr("ohmlearn.serve.http_events.COMMENT_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.http_replies.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("ohmlearn.serve.http_replies.COMMENT_SECONDS", 0.05)
     with serve(StandIn()) as client, client.connect() as raw:
         raw.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         received = b""

@@ -5,17 +5,15 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from serve_cases import serving, wait_for_answers
-from serve_killed import SETTINGS, edges_of
+from serve_killed import SCRIPT, SETTINGS, edges_of
 
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
 from ohmlearn.serve.service_folder import check_folder_contents
 
 KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 6
-SCRIPT = Path(__file__).parents[1] / "support" / "serve_killed.py"
 
 
 def test_killed_at_random(tmp_path):

@@ -27,11 +27,10 @@ from serve_http import (
     wait_until,
 )
 
-from ohmlearn.serve import http_limits as http_limits
 from ohmlearn.serve.database import Receipt
-from ohmlearn.serve.http_bodies import gunzip, parse_json
 from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
 from ohmlearn.serve.http_page import PAGE
+from ohmlearn.serve.http_requests import gunzip, parse_json
 from ohmlearn.serve.serve_errors import Refused
 
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
@@ -502,30 +501,6 @@ def test_pipelined_requests_are_answered_in_turn(small):
     answer = small.send_raw(one * 3 + last)
     assert answer.count(b"HTTP/1.1 200 ") == 4
     assert answer.endswith(b'{"version":1,"nodes":[],"links":[]}')
-
-
-def test_the_parser_without_compiled_code(monkeypatch):
-    """The same limits hold where there is no wheel of httptools."""
-    monkeypatch.setattr(http_limits, "_BASE", http_limits._LimitedH11)
-    limits = replace(QUICK, head=2000, body=1000, max_connections=30)
-    with serve(StandIn(), limits=limits) as client:
-        assert isinstance(client.post_csv("/v1/edges", "u,v\na,b\n").json["n_edges"], int)
-        assert client.ask("POST", "/v1/edges", bytes(2000), CSV).status == 413
-        assert client.get("/healthz", **{"X-A": "a" * 5000}).status in (400, 431)
-        offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
-        with client.connect() as raw:
-            raw.sendall(HEAD + offer + b"Content-Length: 8\r\n\r\nu,v\na,b\n")
-            assert b'"n_edges":1' in receive(raw)
-        answer = client.send_raw(b"nonsense\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        assert b'"message":"the request is not valid HTTP"' in answer
-        with client.connect() as slow:
-            slow.sendall(b"GET /healthz HTTP/1.1\r\nHo")
-            assert read_all(slow).startswith(b"HTTP/1.1 408 ")
-        raws = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(40)]
-        assert client.get("/healthz").status == 200
-        for raw in raws:
-            raw.close()
 
 
 def test_file_limit():

@@ -9,8 +9,8 @@ from serve_cases import make_edges, serving, three_labels, wait_for_answers
 from ohmlearn import NodeTable
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.answer_store import Answers, Changes, find_changes, find_numbers, name_nodes
-from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
+from ohmlearn.serve.edge_intake import Clock
 from ohmlearn.serve.settings import Settings
 
 
@@ -20,7 +20,7 @@ class Clocks:
     def __init__(self, monkeypatch):
         self.wall, self.steady = 1.7e9, 100.0
         monkeypatch.setattr("time.time", lambda: self.wall)
-        monkeypatch.setattr("ohmlearn.serve.clock.steady_time", lambda: self.steady)
+        monkeypatch.setattr("ohmlearn.serve.edge_intake.steady_time", lambda: self.steady)
 
     def go(self, seconds, jump=0.0):
         """Let time pass, and set the clock of the system by `jump`."""
@@ -69,12 +69,18 @@ def test_ids_and_offsets_of_operations_that_the_log_lost_are_forgotten(tmp_path)
     places = [Offset("t", number % 2, 100 + number) for number in range(1, 7)]
     operations = [receipt.operation for receipt in receipts]
     names = [f"b{number}" for number in operations]
-    database.record(zip(names, receipts, strict=True), list(zip(places, operations, strict=True)))
+    database.keep_events("id")
+    database.record(
+        dict(zip(names, receipts, strict=True)),
+        list(zip(places, operations, strict=True)),
+        {number: np.array([10 + number], np.uint64) for number in operations},
+    )
     assert database.next_offsets("t") == {0: 107, 1: 106}
     database.forget_after(4)
     assert database.next_offsets("t") == {0: 105, 1: 104}
     assert database.find_batch("b5") is None
     assert database.find_batch("b4") == Receipt(10, operation=4)
+    assert database.events().tolist() == [11, 12, 13, 14]
     database.prune(4, most=2)
     assert [database.find_batch(name) is not None for name in names[:4]] == [
         False, False, True, True
@@ -86,7 +92,7 @@ def test_ids_and_offsets_of_operations_that_the_log_lost_are_forgotten(tmp_path)
 def test_pruning_keeps_offsets_that_may_be_needed_after_a_crash(tmp_path):
     database = Database(tmp_path / "x.sqlite")
     for operation in (1, 2, 3):
-        database.record([], [(Offset("t", 0, 10 * operation), operation)])
+        database.record({}, [(Offset("t", 0, 10 * operation), operation)], {})
     database.prune(2, most=10)  # operation 3 is not durable yet
     database.forget_after(2)
     assert database.next_offsets("t") == {0: 21}

@@ -55,7 +55,7 @@ class StandIn:
     """A service that takes everything and knows every node."""
 
     name, ready, id_kind, kafka, answers_fail = "stand-in", True, "string", None, False
-    labels_version = 0
+    labels_version, event_id = 0, None
 
     def __init__(self):
         self.batches, self.rows, self.deleted = [], [], []

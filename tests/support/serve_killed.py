@@ -3,7 +3,8 @@
 ``python serve_killed.py FOLDER`` reads lines with the number of the first batch and a delay in
 microseconds. For each it forks such a process, because starting Python takes most of the time,
 kills it so long after its first durable batch, and answers with the numbers of the durable ones.
-Batch k has the edges of ``edges_of(k)``.
+Batch k has the edges of ``edges_of(k)`` and the id k; with the argument EVENTS, the events of
+``events_of(k)`` and no id.
 """
 
 import os
@@ -12,15 +13,18 @@ import sys
 import time
 import traceback
 from collections import deque
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 
+from ohmlearn.reading.event_ids import hash_values
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.service import LabelRow, Refused, Service
 from ohmlearn.serve.settings import Settings
 
+SCRIPT, EVENTS = __file__, "events"
 SIZE = 50
 N_NODES = 90
 SETTINGS = Settings(
@@ -37,18 +41,26 @@ def edges_of(number: int) -> RawBatch:
     return RawBatch(u, v, w, t=np.full(SIZE, 1.7e9 + number))
 
 
-def work(folder: Path, first: int, pipe: int) -> None:
+def events_of(number: int) -> np.ndarray:
+    """Return the events of a batch: half of them are those of the batch before."""
+    return np.arange(SIZE) + number * SIZE // 2
+
+
+def work(folder: Path, has_events: bool, first: int, pipe: int) -> None:
     """Send batches until the process is killed; write the number of each that is durable."""
-    service = Service(folder, SETTINGS)
+    service = Service(folder, replace(SETTINGS, event_id="id" if has_events else None))
     service.start()
     service.put_labels([LabelRow(node, f"group {node % 3}") for node in range(6)])
     waiting: deque = deque()
     for number in count(first):
         while True:
             try:
-                waiting.append(
-                    (number, service.submit(edges_of(number), batch_id=f"batch {number}"))
-                )
+                batch, name = edges_of(number), f"batch {number}"
+                if has_events:  # the weights tell them
+                    events = events_of(number)
+                    batch = batch._replace(w=events + 1.0, event=hash_values(events.tolist()))
+                    name = None
+                waiting.append((number, service.submit(batch, batch_id=name)))
                 break
             except Refused:
                 waiting[0][1].result()
@@ -58,7 +70,7 @@ def work(folder: Path, first: int, pipe: int) -> None:
             os.write(pipe, b"%d " % done)
 
 
-def serve(folder: Path) -> None:
+def serve(folder: Path, has_events: bool) -> None:
     """Obey the lines of the standard input."""
     for line in sys.stdin:
         first, delay = map(int, line.split())
@@ -67,7 +79,7 @@ def serve(folder: Path) -> None:
         if child == 0:
             os.close(reader)
             try:
-                work(folder, first, pipe)
+                work(folder, has_events, first, pipe)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
@@ -85,4 +97,4 @@ def serve(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), EVENTS in sys.argv)

@@ -27,6 +27,12 @@ OPTIONS = (
     click.option("--window", help="Only edges of this time count, such as 30d."),
     click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier; 0.8."),
     click.option(
+        "--event-id",
+        metavar="COLUMN",
+        help="Column of event ids: rows whose event was read before are left out, and counted. "
+        "The last 8,388,608 ids are remembered.",
+    ),
+    click.option(
         "--passes",
         type=click.IntRange(1),
         default=1,
@@ -102,8 +108,8 @@ def serve(folder: str | None, check: bool, backup: str | None, demo: bool, **opt
     Edges are posted to /v1/edges, or read from Kafka. They are on disk before they are
     acknowledged. There is a page to watch at /. Started again, it continues where it was.
 
-    --half-life, --window, --epsilon and --seed are stored when FOLDER is made; later they may be
-    left out.
+    --half-life, --window, --epsilon and --seed are stored when FOLDER is made, and --event-id when
+    it is given first; later they may be left out.
     """
     if sum([check, backup is not None, demo]) > 1:
         raise click.UsageError("--check, --backup and --demo exclude each other; give one of them")
@@ -158,6 +164,7 @@ def _read_settings(options: dict[str, Any]) -> "Settings":
         window=_as_duration("window", options["window"]),
         epsilon=options["epsilon"],
         seed=options["seed"],
+        event_id=options["event_id"],
         passes=options["passes"],
         certify_every=None if every == "never" else _as_duration("certify_every", every),
         every_seconds=options["every_seconds"],
@@ -241,7 +248,8 @@ def _run_demo(folder: str, options: dict[str, Any]) -> None:
 
     from ohmlearn.serve import demo_feed
 
-    for name in ("half_life", "window", "epsilon", "kafka", "topic", "seed", "every_seconds"):
+    own = ("half_life", "window", "epsilon", "event_id", "kafka", "topic", "seed", "every_seconds")
+    for name in own:
         if was_given(name):
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"--demo has settings of its own; leave out {option}")

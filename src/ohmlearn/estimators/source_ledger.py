@@ -101,7 +101,7 @@ class Recorded(WrappedEdges):
         self.inner.on_source_end = self._record
         kept = self._found.kept
         if self.inner.options.event_id_col is not None:
-            kept.events = kept.events or recall(np.empty(0, np.uint64))
+            kept.events = kept.events or recall()
         self.inner.recent = kept.events
         self._start_source()
         try:

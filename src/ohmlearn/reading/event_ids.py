@@ -24,10 +24,11 @@ MOST = 1 << 23  # ids that are remembered
 Events = NDArray[np.uint64]
 
 
-def recall(ids: Events) -> _core.RecentIds:
+def recall(*parts: Events) -> _core.RecentIds:
     """Return a memory of the ids of earlier events, from the oldest to the newest."""
     recent = _core.RecentIds(MOST)
-    recent.take(ids)
+    for ids in parts:
+        recent.take(ids)
     return recent
 
 

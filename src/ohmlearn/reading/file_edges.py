@@ -230,7 +230,7 @@ class EdgeStream(Edges, Shown):
         self.source = self.n_read = self.n_bad = self.n_repeated = 0
         recent = None
         if self.options.event_id_col is not None:
-            recent = self.recent or recall(np.empty(0, np.uint64))
+            recent = self.recent or recall()
         self.first_bad, self.fraction = None, 0.0
         unknown = self._sources[0].columns is None
         if any(source.is_remote for source in self._sources):

@@ -1,9 +1,11 @@
-"""The database of a service, an SQLite file: labels, batch ids, offsets, changes, certificates.
+"""The database of a service, an SQLite file: labels, ids of batches and events, offsets, changes.
 
 Edges are in the log, everything else is here. A batch and its id must both survive a crash, or
 neither. So the id is committed before the log is flushed, together with the number of the operation
 that the batch will have. If the log does not have that operation after a crash, the batch was never
-acknowledged, and `forget_after` deletes its id. The same holds for the offsets of Kafka.
+acknowledged, and `forget_after` deletes its id. The same holds for the offsets of Kafka, and for
+the ids of events. These are not rows, but the bytes of all hashes of a batch are one value: at
+8 bytes per edge, SQLite takes them as fast as a file would, and commits them with the rest.
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ohmlearn.checks.parameters import LIGHTEST
+from ohmlearn.errors import InputError, Param
+from ohmlearn.reading.event_ids import MOST, Events
 
 __all__ = ["AS_INTEGER", "LABEL_WEIGHTS", "Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
 
-VERSION = 1
+VERSIONS = (1, 2)  # the second one has the ids of events
 AS_INTEGER = r"0|-?[1-9][0-9]{0,18}"
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
 LABEL_WEIGHTS = (LIGHTEST, 1e6)
@@ -46,6 +52,10 @@ CREATE TABLE IF NOT EXISTS changes (
 );
 CREATE TABLE IF NOT EXISTS certificates (at REAL PRIMARY KEY, content TEXT NOT NULL);
 """
+# `stop` counts the ids of this operation and all before it.
+EVENTS = """CREATE TABLE events (
+    operation INTEGER PRIMARY KEY, stop INTEGER NOT NULL, ids BLOB NOT NULL
+)"""
 
 
 class LabelRow(NamedTuple):
@@ -88,18 +98,11 @@ class Receipt(NamedTuple):
     operation: int = 0
     n_removed: int = 0
     n_missing: int = 0
+    n_repeated: int = 0  # events that had been counted
 
 
 class Database:
-    """The SQLite file of a service. Threads may share it; each has its own connection.
-
-    Parameters
-    ----------
-    path : Path
-        It is made if it does not exist, unless it is only read.
-    is_read_only : bool
-        Whether nothing is changed.
-    """
+    """The SQLite file of a service. Threads may share it; each has its own connection."""
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         self.path, self._is_read_only = path, is_read_only
@@ -110,11 +113,13 @@ class Database:
         self._n_changes: int | None = None  # that are kept; None before this process adds some
         try:
             # Nothing is written if nothing has to be: a full disk can still be read.
-            if self._find_version() == 0 and not is_read_only:
+            version = self._find_version()
+            self._has_events = version == VERSIONS[1]
+            if version == 0 and not is_read_only:
                 with self._change() as connection:
                     for statement in TABLES.split(";"):
                         connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                    connection.execute(f"PRAGMA user_version = {VERSIONS[0]}")
                 self._n_changes = 0
         except BaseException:
             self.close()
@@ -122,10 +127,10 @@ class Database:
 
     def _find_version(self) -> int:
         found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if found not in (0, VERSION):
+        if found not in (0, *VERSIONS):
             raise ValueError(
-                f"{self.path} has version {found}, but this version of ohmlearn reads version "
-                f"{VERSION}; use the version of ohmlearn that wrote it"
+                f"{self.path} has version {found}, but this version of ohmlearn reads versions "
+                f"{VERSIONS[0]} and {VERSIONS[1]}; use the version of ohmlearn that wrote it"
             )
         return found
 
@@ -170,7 +175,7 @@ class Database:
             self._all.clear()
         self._own = threading.local()
 
-    # Batches and offsets.
+    # Batches, offsets and events.
 
     def find_batch(self, batch_id: str) -> Receipt | None:
         """Return what became of a batch that was counted before."""
@@ -179,14 +184,45 @@ class Database:
         ).fetchone()
         return None if row is None else Receipt(*json.loads(row[0]))
 
+    def keep_events(self, column: str | None) -> str | None:
+        """Return the column with the ids of events; the first one given is kept for ever."""
+        known = self._get("event_id")
+        if column is None or column == known:
+            return known
+        if known is not None:
+            raise InputError(
+                f"{self.path.parent} was made with {Param('event_id', known)}, got {column!r}; "
+                f"leave it out, or use another folder"
+            )
+        with self._change() as connection:
+            connection.execute(EVENTS)
+            self._set(connection, "event_id", column)
+            connection.execute(f"PRAGMA user_version = {VERSIONS[1]}")
+        self._has_events = True
+        return column
+
+    def events(self) -> Events:
+        """Return the ids of the last events, from the oldest to the newest."""
+        rows = self._connection.execute("SELECT ids FROM events ORDER BY operation")
+        return np.frombuffer(b"".join(ids for (ids,) in rows), np.uint64)
+
     def record(
-        self, batches: Iterable[tuple[str, Receipt]], offsets: Iterable[tuple[Offset, int]]
+        self,
+        batches: Mapping[str, Receipt],
+        offsets: Iterable[tuple[Offset, int]],
+        events: Mapping[int, Events],
     ) -> None:
-        """Store ids of batches, and offsets with the operations of their messages."""
+        """Store ids of batches, offsets with the operations of their messages, and new events.
+
+        The log must have all operations that were recorded before.
+        """
         with self._change() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO batches VALUES (?, ?, ?)",
-                [(name, receipt.operation, json.dumps(receipt)) for name, receipt in batches],
+                [
+                    (name, receipt.operation, json.dumps(receipt))
+                    for name, receipt in batches.items()
+                ],
             )
             connection.executemany(
                 "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)",
@@ -195,12 +231,30 @@ class Database:
                     for place, operation in offsets
                 ],
             )
+            if events:
+                self._add_events(connection, events)
+
+    @staticmethod
+    def _add_events(connection: sqlite3.Connection, events: Mapping[int, Events]) -> None:
+        row = connection.execute(
+            "SELECT stop FROM events ORDER BY operation DESC LIMIT 1"
+        ).fetchone()
+        stop = 0 if row is None else int(row[0])
+        # Those before the last MOST; the new ones do not count yet, as the log may still lose them.
+        connection.execute(
+            "DELETE FROM events WHERE operation < "
+            "(SELECT operation FROM events WHERE stop > ? ORDER BY operation LIMIT 1)",
+            (stop - MOST,),
+        )
+        for operation, ids in events.items():
+            stop += len(ids)
+            connection.execute("INSERT INTO events VALUES (?, ?, ?)", (operation, stop, ids.data))
 
     def forget_after(self, operation: int) -> None:
         """Delete what belongs to operations that the log does not have."""
         with self._change() as connection:
-            connection.execute("DELETE FROM batches WHERE operation > ?", (operation,))
-            connection.execute("DELETE FROM offsets WHERE operation > ?", (operation,))
+            for table in ("batches", "offsets", *["events"] * self._has_events):
+                connection.execute(f"DELETE FROM {table} WHERE operation > ?", (operation,))
 
     def prune(self, operation: int, most: int) -> None:
         """Delete old ids, of which `most` stay, and offsets before the last one.
@@ -349,11 +403,15 @@ class Database:
 
     def get(self, name: str, default: int = 0) -> int:
         """Return a number that was stored by name."""
+        value = self._get(name)
+        return default if value is None else int(value)
+
+    def _get(self, name: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return default if row is None else int(row[0])
+        return None if row is None else str(row[0])
 
     @staticmethod
-    def _set(connection: sqlite3.Connection, name: str, value: int) -> None:
+    def _set(connection: sqlite3.Connection, name: str, value: int | str) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
 
     @staticmethod
@@ -382,11 +440,6 @@ def both_forms(nodes: Iterable[int | str]) -> list[int | str]:
     """Return each node as text and, if it looks like one, as an integer.
 
     Before the first edge has decided which the ids are, a label may be given in either form.
-
-    Examples
-    --------
-    >>> both_forms([5, "6", "05"])
-    ['5', 5, '6', 6, '05']
     """
     texts = [str(node) for node in nodes]
     return [

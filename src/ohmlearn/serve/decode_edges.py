@@ -101,6 +101,7 @@ class Body:
     max_rows: int
     max_id_bytes: int
     one: str
+    event_id: str | None
 
     @property
     def is_empty(self) -> bool:
@@ -127,10 +128,11 @@ class Body:
         text = text if text.endswith(b"\n") else text + b"\n"
         start = start_text(NAME, iter([text]), "csv", self.one, None, "", 1)
         names = [field.decode(errors="replace") for field in start.fields]
-        columns = choose_names(names, self.one)
+        columns = choose_names(names, self.one, self.event_id)
         layout = start.layout
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
+        layout.event = -1 if columns.event is None else columns.event
         layout.n_fields = len(start.fields)
         layout.skips_faults = self.skip_bad
         layout.strings = self.id_kind != "int64"
@@ -156,17 +158,16 @@ class Body:
         _check_messages(content)
         rule, row = SecondsRule(), 1
         with pa.ipc.open_stream(content) as reader:
-            columns = choose_names(reader.schema.names, self.one)
+            columns = choose_names(reader.schema.names, self.one, self.event_id)
             used = columns.used
             for at in used[:2]:
                 check_id_type(reader.schema.field(at).type, NAME, columns.name(at))
-            columns = columns._replace(
-                u=0,
-                v=1,
-                w=None if columns.w is None else 2,
-                t=None if columns.t is None else len(used) - 1,
-                names=[reader.schema.names[at] for at in used],
+            w, t, event = (
+                None if at is None else used.index(at)
+                for at in (columns.w, columns.t, columns.event)
             )
+            names = [reader.schema.names[at] for at in used]
+            columns = columns._replace(u=0, v=1, w=w, t=t, event=event, names=names)
             for batch in reader:
                 self.check_count(row - 1 + batch.num_rows)
                 batch = batch.select(used)
@@ -242,7 +243,7 @@ class JsonBody(JsonLinesSource):
 
     def choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
         """Return which columns hold ends, weight and time."""
-        columns = choose_names(names, self._body.one)
+        columns = choose_names(names, self._body.one, self._body.event_id)
         self.times = None if columns.t is None else SecondsRule()
         return columns
 
@@ -256,6 +257,7 @@ def decode_edges(
     max_rows: int = 1_000_000,
     max_id_bytes: int = 256,
     one: str = "an edge",
+    event_id: str | None = None,
 ) -> RawBatch:
     """Return the edges in a body: ids as int64 or `Strings`, weights, times in Unix seconds.
 
@@ -277,6 +279,8 @@ def decode_edges(
     one : str
         What error messages call a row. Rows of "a pair" name edges that are to be removed; their
         weights and times, if there are any, say which of parallel edges are meant.
+    event_id : str, optional
+        The column with the ids of events, of which each row must have one.
 
     Raises
     ------
@@ -295,7 +299,7 @@ def decode_edges(
     # Arrays may be views of the body, so it must not change.
     content = body if isinstance(body, bytes) else bytes(body)
     try:
-        return Body(content, id_kind, skip_bad, max_rows, max_id_bytes, one).read(form)
+        return Body(content, id_kind, skip_bad, max_rows, max_id_bytes, one, event_id).read(form)
     except BadBody:
         raise
     except SourceError as error:
@@ -307,7 +311,7 @@ def decode_edges(
         raise BadBody(f"the body cannot be read as {form}: {said}") from error
 
 
-def choose_names(names: Sequence[str], one: str) -> ColumnChoice:
+def choose_names(names: Sequence[str], one: str, event_id: str | None = None) -> ColumnChoice:
     """Return which columns hold ends, weight and time, by their names; `one` is a row, in words.
 
     Examples
@@ -328,21 +332,29 @@ def choose_names(names: Sequence[str], one: str) -> ColumnChoice:
     w, t = (
         next((x for x in some if x in lower), None) for some in (BodyOptions.rows.weights, TIMES)
     )
-    if twice := [name for name in (*pair, w, t) if lower.count(str(name)) > 1]:
+    event = None if event_id is None else event_id.strip().lower()
+    if event in (*pair, w, t) and event is not None:
+        raise BadBody(f"the column of event ids, {event}, is an end, the weight or the time, too")
+    if event is not None and event not in lower:
+        raise BadBody(f"{one} needs the column {event_id} with the id of its event")
+    if twice := [name for name in (*pair, w, t, event) if lower.count(str(name)) > 1]:
         raise BadBody(f"two columns are named {twice[0]}; rename one of them")
     at = {name: number for number, name in enumerate(lower)}
     u, v = (at[name] for name in pair)
-    return ColumnChoice(u, v, None if w is None else at[w], names, "", None if t is None else at[t])
+    w_at, t_at, event_at = (None if name is None else at[name] for name in (w, t, event))
+    return ColumnChoice(u, v, w_at, names, "", t_at, event=event_at)
 
 
 def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
     """Return the rows of several batches with the same columns in one."""
-    u, v, w, t = (
+    u, v, w, t, event = (
         None if getattr(batches[0], name) is None else [getattr(raw, name) for raw in batches]
-        for name in "uvwt"
+        for name in ("u", "v", "w", "t", "event")
     )
     w, t = (None if x is None else _join(x).astype(float, copy=False) for x in (w, t))
-    return RawBatch(_join_ids(u), _join_ids(v), w, t=t)
+    return RawBatch(
+        _join_ids(u), _join_ids(v), w, t=t, event=None if event is None else _join(event)
+    )
 
 
 def _join(parts: list[Any]) -> Any:

@@ -15,32 +15,69 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn.checks.times import describe_time, most_ahead
 from ohmlearn.edge_log import EdgeLog, LogError, Transaction
 from ohmlearn.errors import text_of
 from ohmlearn.nodes.node_ids import Strings, take
+from ohmlearn.reading.event_ids import Events, recall
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.decode_edges import BadBody
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker_thread import Worker
 
-__all__ = ["Intake"]
+__all__ = ["Clock", "Intake"]
 
 GROUP_BYTES = 16 << 20  # of batches that are written together
 EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
-TOLD_AHEAD = 60.0  # seconds ahead of the clock from which on edges are a problem
-TELL_SECONDS = 600.0  # how long they are one
+MUCH_AHEAD = 60.0  # seconds ahead of the clock from which on edges are a problem
+SHOW_SECONDS = 600.0  # how long they are one
 PRUNE_EVERY = 1000  # flushes between two prunings of the database
+JUMP = 3600.0  # seconds by which the clock of the system may be set, at once
+PATIENCE = 600.0  # seconds after which a new time is believed
 logger = logging.getLogger(__name__)
+
+
+class Clock:
+    """The time of edges that come without one, although the clock of the system may be set wrong.
+
+    One edge with a time in the far future would make all others look old. So when the clock of the
+    system jumps by more than an hour against a steady clock, time continues as before. A new time
+    that stays for ten minutes is believed.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - steady_time()
+        self._since: float | None = None  # when the clock of the system jumped
+
+    def now(self) -> float:
+        """Return the time."""
+        steady = steady_time()
+        offset = time.time() - steady
+        if abs(offset - self._offset) <= JUMP:
+            self._offset, self._since = offset, None
+        elif self._since is None:
+            self._since = steady
+            logger.warning("the clock has jumped by %.0f s; ignored", offset - self._offset)
+        elif steady - self._since > PATIENCE:
+            logger.warning("the clock stays set by %.0f s; believed", offset - self._offset)
+            self._offset, self._since = offset, None
+        return steady + self._offset
+
+
+def steady_time() -> float:
+    """Return seconds that are never set; on Linux they also pass while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 @dataclass(eq=False)
@@ -52,24 +89,26 @@ class Item:
     batch_id: str | None
     offset: Offset | None
     size: int
-    future: Future[Receipt]
     skip_bad: bool
+    future: Future[Receipt] = field(default_factory=Future)
+
+
+@dataclass
+class Pending:
+    """What the batches of one transaction have, before it is stored."""
+
+    next: dict[tuple[str, int], int]  # the next offset of each topic and partition
+    batches: dict[str, Receipt] = field(default_factory=dict)
+    offsets: list[tuple[Offset, int]] = field(default_factory=list)  # and their operations
+    events: dict[int, Events] = field(default_factory=dict)  # new ones of each operation
 
 
 class Intake(Worker):
     """Takes batches from any thread and makes them durable in one.
 
-    Parameters
-    ----------
-    log : EdgeLog
-    database : Database
-    settings : Settings
-    lag : callable
-        Returns the number of durable edges and removals that the sampler has not seen.
-    after_flush : callable
-        Called after batches have become durable.
-    keep_house : callable
-        Called between batches, and about once a second without any; it may change the log.
+    `lag` returns the number of durable edges and removals that the sampler has not seen.
+    `after_flush` is called after batches have become durable, and `keep_house` between batches, and
+    about once a second without any; it may change the log.
     """
 
     def __init__(
@@ -91,13 +130,14 @@ class Intake(Worker):
         self.clock = Clock()
         options = log.sparsifier_options
         self._memory = options.decay if options.reach is None else options.reach  # seconds
-        self._told_at = 0.0  # when an edge was ahead of the clock
+        self._shown_at = 0.0  # when an edge was much ahead of the clock
         self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
+        self._events: _core.RecentIds | None = None  # of the database, when it is needed
         self._must_forget = False  # ids of batches that the log does not have are stored
         self._pruned = 0
         self.counts = dict.fromkeys(
-            ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals",
-             "edges_ahead", "refused_ahead"), 0,
+            ("edges", "batches", "repeated_batches", "repeated_events", "bad_rows",
+             "refused_batches", "removals", "edges_ahead", "refused_ahead"), 0,
         )  # fmt: skip
         self.queued_edges = self.queued_bytes = self.n_flushes = 0
         self.flush_seconds = 0.0
@@ -125,7 +165,7 @@ class Intake(Worker):
         """Put a batch into the queue; the result is there when the batch is durable."""
         if batch_id is not None:  # a removal is not to be taken for a batch of edges
             batch_id = f"{'removal' if is_removal else 'edges'} {batch_id}"
-        item = Item(batch, is_removal, batch_id, offset, _size(batch), Future(), skip_bad)
+        item = Item(batch, is_removal, batch_id, offset, _size(batch), skip_bad)
         with self._changed:
             if self._stopping.is_set():
                 raise Refused(503, "the service is stopping; send the batch again later")
@@ -157,85 +197,76 @@ class Intake(Worker):
 
     def _run(self) -> None:
         while True:
-            group, is_last = self._take_group()
-            if group:
-                self._write(group)
+            items, is_last = self._take_items()
+            if items:
+                self._write(items)
             elif is_last:
                 return
             try:
                 self._keep_house()
                 self._prune()
-                if time.monotonic() - self._told_at > TELL_SECONDS:
+                if time.monotonic() - self._shown_at > SHOW_SECONDS:
                     self.problem = None
             except Exception:  # the next batch must still be written
                 logger.exception("work on the log failed")
 
-    def _take_group(self) -> tuple[list[Item], bool]:
+    def _take_items(self) -> tuple[list[Item], bool]:
         """Wait for batches, but not longer than a second; return some, and whether to end."""
         with self._changed:
             if not self._queue and not self._stopping.is_set():
                 self._changed.wait(1.0)
-            group: list[Item] = []
+            items: list[Item] = []
             size = 0
-            while self._queue and (not group or size + self._queue[0].size <= GROUP_BYTES):
+            while self._queue and (not items or size + self._queue[0].size <= GROUP_BYTES):
                 item = self._queue.popleft()
                 if item.future.set_running_or_notify_cancel():
-                    group.append(item)
+                    items.append(item)
                     size += item.size
                 else:  # whoever waited for it has given up
                     self._unqueue([item])
-            return group, self._stopping.is_set() and not self._queue
+            return items, self._stopping.is_set() and not self._queue
 
-    def _write(self, group: list[Item]) -> None:
+    def _write(self, items: list[Item]) -> None:
         start = time.perf_counter()
         outcomes: list[Receipt | Exception]
         try:
             with self._writing:
-                outcomes = self._write_all(group)
+                outcomes = self._write_all(items)
         except (OSError, sqlite3.Error) as error:
             if not self.is_full:  # else this has been said
                 logger.error("batches were not stored: %s", error)
-            outcomes = [storage_error(error)] * len(group)
+            outcomes = [storage_error(error)] * len(items)
         except Exception as error:  # a fault of ours; the thread must live
             logger.exception("batches were not stored")
-            outcomes = [Refused(500, f"the service failed: {type(error).__name__}")] * len(group)
+            outcomes = [Refused(500, f"the service failed: {type(error).__name__}")] * len(items)
         self.flush_seconds += time.perf_counter() - start
         self.n_flushes += 1
-        self._count(group, outcomes)
+        self._count(items, outcomes)
         if any(isinstance(one, Receipt) for one in outcomes):
             self._after_flush()
-        for item, one in zip(group, outcomes, strict=True):
+        for item, one in zip(items, outcomes, strict=True):
             if isinstance(one, Receipt):
                 item.future.set_result(one)
             else:
                 item.future.set_exception(one)
 
-    def _write_all(self, group: list[Item]) -> list[Receipt | Exception]:
+    def _write_all(self, items: list[Item]) -> list[Receipt | Exception]:
         """Write batches to the log, their ids to the database, and flush.
 
         Returns what became of each. An error is raised if none of them is stored.
         """
-        outcomes: list[Receipt | Exception] = []
-        batches: dict[str, Receipt] = {}
-        offsets: list[tuple[Offset, int]] = []
-        positions = dict(self._next)
+        pending = Pending(dict(self._next))
         try:
             with self._log.transaction() as changes:
                 if self._must_forget:
                     self._forget()
-                for item in group:
-                    one = self._try(item, changes, batches, positions)
-                    outcomes.append(one)
-                    if isinstance(one, Receipt) and not one.repeated:
-                        if item.batch_id is not None:
-                            batches[item.batch_id] = one
-                        if item.offset is not None:
-                            offsets.append((item.offset, one.operation))
-                if batches or offsets:
+                outcomes = [self._try(item, changes, pending) for item in items]
+                if pending.batches or pending.offsets or pending.events:
                     # From here until the log is flushed, the database is ahead of it.
                     self._must_forget = True
-                    self._database.record(batches.items(), offsets)
+                    self._database.record(pending.batches, pending.offsets, pending.events)
         except BaseException:  # the log has undone them: none was acknowledged
+            self._events = None
             try:
                 if self._must_forget:
                     self._forget()
@@ -243,19 +274,13 @@ class Intake(Worker):
                 logger.error("ids of batches could not be deleted yet: %s", error)
             raise
         self._must_forget = False
-        self._next = positions
+        self._next = pending.next
         return outcomes
 
-    def _try(
-        self,
-        item: Item,
-        changes: Transaction,
-        batches: dict[str, Receipt],
-        positions: dict[tuple[str, int], int],
-    ) -> Receipt | Exception:
+    def _try(self, item: Item, changes: Transaction, pending: Pending) -> Receipt | Exception:
         """Do what a batch asks for; return an error that concerns only this batch."""
         try:
-            return self._take(item, changes, batches, positions)
+            return self._take(item, changes, pending)
         except LogError:
             raise  # the log is damaged
         except OSError as error:
@@ -278,37 +303,53 @@ class Intake(Worker):
         self._database.forget_after(self._log.n_durable)
         self._must_forget = False
 
-    def _take(
-        self,
-        item: Item,
-        changes: Transaction,
-        batches: dict[str, Receipt],
-        positions: dict[tuple[str, int], int],
-    ) -> Receipt:
+    def _take(self, item: Item, changes: Transaction, pending: Pending) -> Receipt:
         """Do what a batch asks for, unless that was done before."""
         if item.batch_id is not None:
-            before = batches.get(item.batch_id) or self._database.find_batch(item.batch_id)
+            before = pending.batches.get(item.batch_id) or self._database.find_batch(item.batch_id)
             if before is not None:
                 return before._replace(repeated=True)
         place = item.offset
         if place is not None:
             key = place.topic, place.partition
-            if key not in positions:
+            if key not in pending.next:
                 known = self._database.next_offsets(place.topic)
-                positions[key] = known.get(place.partition, -1)
-            if place.offset < positions[key]:
+                pending.next[key] = known.get(place.partition, -1)
+            if place.offset < pending.next[key]:
                 return Receipt(0, repeated=True)
-            if place.start > positions[key] >= 0:
-                raise Refused(409, f"offset {positions[key]} of {place.topic} is missing")
-        receipt = (self._remove if item.is_removal else self._append)(item, changes)
+            if place.start > pending.next[key] >= 0:
+                raise Refused(409, f"offset {pending.next[key]} of {place.topic} is missing")
+        if item.is_removal:
+            receipt = self._remove(item.batch, changes)
+        else:
+            receipt = self._append(item, changes, pending)
+        if item.batch_id is not None:
+            pending.batches[item.batch_id] = receipt
         if place is not None:
-            positions[place.topic, place.partition] = place.offset + 1
+            pending.next[place.topic, place.partition] = place.offset + 1
+            pending.offsets.append((place, receipt.operation))
         return receipt
 
-    def _append(self, item: Item, changes: Transaction) -> Receipt:
+    def _append(self, item: Item, changes: Transaction, pending: Pending) -> Receipt:
         batch = self._check_times(item.batch, item.skip_bad)
-        n_edges = changes.append(batch.u, batch.v, batch.w, batch.t)
-        return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=changes.n_operations)
+        n_rows = batch.u.size
+        if batch.event is not None:
+            if self._events is None:
+                # At the start, or after a failure: what is remembered must not have its events.
+                self._events = recall(self._database.events(), *pending.events.values())
+            batch = _take_rows(batch, np.flatnonzero(self._events.take(batch.event)))
+        try:
+            n_edges = changes.append(batch.u, batch.v, batch.w, batch.t)
+        except BaseException:
+            self._events = None
+            raise
+        if batch.event is not None and batch.event.size:
+            pending.events[changes.n_operations] = batch.event
+        n_repeated = n_rows - batch.u.size
+        return Receipt(
+            n_edges, batch.n_bad, batch.first_bad, operation=changes.n_operations,
+            n_repeated=n_repeated,
+        )  # fmt: skip
 
     def _check_times(self, batch: RawBatch, skip_bad: bool) -> RawBatch:
         """Return edges with times, none of which is ahead of the clock if edges are forgotten.
@@ -322,7 +363,7 @@ class Intake(Worker):
         forgets = self._memory < math.inf
         most = most_ahead(self._memory) if forgets else math.inf
         if forgets:
-            self._tell_ahead(t - now, most)
+            self._note_ahead(t - now, most)
         bad = (t < EARLIEST) | (t > now + most)
         if bad.any():
             at = int(np.argmax(bad))
@@ -335,19 +376,17 @@ class Intake(Worker):
             why = f"the time is {describe_time(float(t[at]), t[at] > now)}, which is {why}"
             if not skip_bad:
                 raise BadBody(f"edge {at + 1} of the batch: {why}")
-            good = np.flatnonzero(~bad)
-            w, n_bad = None if batch.w is None else batch.w[good], batch.n_bad + int(bad.sum())
-            ends, t = (take(batch.u, good), take(batch.v, good)), t[good]
-            batch = RawBatch(*ends, w, n_bad, batch.first_bad or why, t)
+            batch = _take_rows(batch, np.flatnonzero(~bad)).with_bad(int(bad.sum()), why)
+            t = t[~bad]
         return batch._replace(t=np.minimum(t, now)) if forgets else batch
 
-    def _tell_ahead(self, ahead: NDArray[np.float64], most: float) -> None:
+    def _note_ahead(self, ahead: NDArray[np.float64], most: float) -> None:
         """Count edges that are ahead of the clock; by more than a minute, they are a problem."""
         n_refused, longest = int((ahead > most).sum()), ahead.max(initial=0.0)
         self.counts["edges_ahead"] += int((ahead > 0).sum()) - n_refused
         self.counts["refused_ahead"] += n_refused
-        if longest > TOLD_AHEAD:
-            self._told_at = time.monotonic()
+        if longest > MUCH_AHEAD:
+            self._shown_at = time.monotonic()
             self.problem = (
                 f"edges have times ahead of the clock of the server, the last ones by "
                 f"{longest:.0f} s; {self.counts['edges_ahead']:,} count as of their arrival, and "
@@ -355,13 +394,12 @@ class Intake(Worker):
                 f"than {most:.0f} s; perhaps a client sends local times as UTC"
             )
 
-    def _remove(self, item: Item, changes: Transaction) -> Receipt:
-        batch = item.batch
+    def _remove(self, batch: RawBatch, changes: Transaction) -> Receipt:
         found = changes.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore")
         about = Receipt(0, batch.n_bad, batch.first_bad, operation=changes.n_operations)
         return about._replace(n_removed=found.n_removed, n_missing=len(found.missing))
 
-    def _count(self, group: list[Item], outcomes: list[Receipt | Exception]) -> None:
+    def _count(self, items: list[Item], outcomes: list[Receipt | Exception]) -> None:
         counts = self.counts
         for one in outcomes:
             if not isinstance(one, Receipt):
@@ -373,6 +411,7 @@ class Intake(Worker):
                 counts["edges"] += one.n_edges
                 counts["bad_rows"] += one.n_bad
                 counts["removals"] += one.n_removed
+                counts["repeated_events"] += one.n_repeated
                 if one.n_edges + one.n_removed > 0:
                     self.is_full = False
         if any(getattr(one, "status", 0) == 507 for one in outcomes):
@@ -381,17 +420,26 @@ class Intake(Worker):
         if now - self._rates[-1][0] >= 0.25:
             self._rates.append((now, counts["edges"]))
         with self._changed:
-            self._unqueue(group)
+            self._unqueue(items)
 
     def _unqueue(self, items: list[Item]) -> None:
         self.queued_bytes -= sum(item.size for item in items)
         self.queued_edges -= sum(item.batch.u.size for item in items)
 
 
+def _take_rows(batch: RawBatch, rows: NDArray[np.intp]) -> RawBatch:
+    """Return some rows of a batch."""
+    if rows.size == batch.u.size:
+        return batch
+    columns: tuple[Any, ...] = (batch.w, batch.t, batch.event)
+    w, t, event = (None if column is None else column[rows] for column in columns)
+    return batch._replace(u=take(batch.u, rows), v=take(batch.v, rows), w=w, t=t, event=event)
+
+
 def _size(batch: RawBatch) -> int:
     """Return the bytes that a batch takes in memory."""
     total = 1000
-    for column in (batch.u, batch.v, batch.w, batch.t):
+    for column in (batch.u, batch.v, batch.w, batch.t, batch.event):
         parts: Any = column if isinstance(column, Strings) else (column,)
-        total += sum(part.nbytes for part in parts if part is not None)
+        total += sum(int(part.nbytes) for part in parts if part is not None)
     return total

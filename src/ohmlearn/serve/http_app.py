@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ohmlearn.serve.http_auth import Access, Tokens
-from ohmlearn.serve.http_endpoints import Endpoint, Endpoints
+from ohmlearn.serve.http_endpoints import Answer, Endpoints
 from ohmlearn.serve.http_limits import SECURITY_HEADERS, Limits
 from ohmlearn.serve.http_metrics import HttpMetrics
 from ohmlearn.serve.http_replies import error_reply
@@ -44,16 +44,9 @@ def make_app(
 ) -> Starlette:
     """Return the application of a service, which is started and stopped by the caller.
 
-    Before the server stops, ``app.state.endpoints.stop()`` ends what would last for ever.
-
-    Parameters
-    ----------
-    service : Service
-    tokens : Tokens, optional
-        Who may read and write; without, every client on this machine.
-    hosts : list of str
-        Names by which a server without tokens may be called, besides localhost.
-    limits : Limits, optional
+    `tokens` say who may read and write; without, every client on this machine may. `hosts` are
+    names by which a server without tokens may be called, besides localhost. Before the server
+    stops, ``app.state.endpoints.stop()`` ends what would last for ever.
     """
     limits = limits or Limits()
     metrics = HttpMetrics(service)
@@ -77,15 +70,16 @@ def make_app(
     return app
 
 
-def _make_route(path: str, by_method: dict[str, Endpoint]) -> Route:
+def _make_route(path: str, by_method: dict[str, Answer]) -> Route:
     async def answer(request: Request) -> Response:
         if "{" not in path and request.scope["path"] != path:
             raise HTTPException(404)  # a pattern of Starlette passes over a newline at the end
-        request.scope[ROUTE] = path.replace(":path", "")
+        request.scope[ROUTE] = path
         method = "GET" if request.method == "HEAD" else request.method
         return await by_method[method](request)
 
-    return Route(path, answer, methods=list(by_method))
+    # The id of a node may have slashes.
+    return Route(path.replace("{id}", "{id:path}"), answer, methods=list(by_method))
 
 
 async def _answer_router(request: Request, error: Exception) -> Response:
@@ -111,7 +105,6 @@ class Guard:
         self._app, self._access, self._limits, self._metrics = app, access, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -16,16 +16,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ohmlearn.serve.http_replies import error_reply
 from ohmlearn.serve.serve_errors import Refused
-
-try:
-    import httptools
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ImportError:  # httptools has no wheel for this machine
-    HttpToolsProtocol = None  # type: ignore[assignment, misc]
 
 __all__ = ["SECURITY_HEADERS", "Limits", "make_protocol", "raise_file_limit"]
 
@@ -89,8 +84,8 @@ def refusal(error: Refused) -> bytes:
     return "\r\n".join(lines).encode("latin-1") + bytes(reply.body)
 
 
-class _Limited:
-    """What limits a protocol of uvicorn, whichever parser it has.
+class LimitedProtocol(HttpToolsProtocol):
+    """What limits a protocol of uvicorn; its fast parser has no limit on the size of a head.
 
     A connection is idle if it has no request, or its last one is answered. While it is idle and
     bytes have arrived, or nothing ever did, a timer runs until the head of a request is complete.
@@ -98,21 +93,21 @@ class _Limited:
     """
 
     limits: Limits
-    idle: dict[Any, None]  # all idle connections of the server; those that wait longest come first
-
+    idle: dict[LimitedProtocol, None]  # all idle connections; those that wait longest come first
     transport: asyncio.Transport
-    loop: asyncio.AbstractEventLoop
-    cycle: Any
-    connections: set[Any]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._has_data = False
+        self._in_head = True
+        self._n_head = 0  # bytes that have arrived since the last message ended
+        self._has_offer = self._is_reading_again = False
+        self._data = b""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)  # type: ignore[misc]
+        super().connection_made(transport)
         transport.set_write_buffer_limits(high=256 << 10)
         if len(self.connections) > self.limits.max_connections and not self._make_room():
             self._refuse(Refused(503, "too many connections", retry_after=5.0))
@@ -132,13 +127,16 @@ class _Limited:
         self.idle.pop(self, None)
         self._stop_head_timer()
         self._stop_write_timer()
-        super().connection_lost(exc)  # type: ignore[misc]
+        super().connection_lost(exc)
         # uvicorn leaves this timer if there was an error; it would hold the connection in memory.
-        self._unset_keepalive_if_required()  # type: ignore[attr-defined]
+        self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
-        before = self.cycle
-        super().data_received(data)  # type: ignore[misc]
+        before, self._data = self.cycle, data
+        if self._in_head:
+            self._n_head += len(data)
+        super().data_received(data)
+        self._data = b""
         if self.transport.is_closing():
             return
         if self.cycle is not before:  # a head is complete
@@ -148,9 +146,11 @@ class _Limited:
         elif before is None or before.response_complete:
             self._has_data = True
             self._expect_head()
+        if self._in_head and self._n_head > self.limits.head:
+            self._refuse(Refused(431, "the head of the request is too large"))
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()  # type: ignore[misc]
+        super().on_response_complete()
         if not self.transport.is_closing() and self.cycle.response_complete:
             self.idle[self] = None
 
@@ -174,7 +174,7 @@ class _Limited:
             self._head_timer = None
 
     def pause_writing(self) -> None:
-        super().pause_writing()  # type: ignore[misc]
+        super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(
                 self.limits.write_seconds, self.transport.abort
@@ -182,7 +182,7 @@ class _Limited:
 
     def resume_writing(self) -> None:
         self._stop_write_timer()
-        super().resume_writing()  # type: ignore[misc]
+        super().resume_writing()
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:
@@ -202,82 +202,45 @@ class _Limited:
         """Refuse what is not HTTP."""
         self._refuse(Refused(400, "the request is not valid HTTP"))
 
+    def on_headers_complete(self) -> None:
+        self._in_head, self._n_head = False, 0
+        self._has_offer = self.parser.should_upgrade()
+        if not self._has_offer:
+            super().on_headers_complete()
+        elif self.parser.get_method() == b"CONNECT" or self._is_reading_again:
+            raise ValueError("not a request that is served here")  # becomes 400
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        if not self._has_offer:
+            super().on_message_complete()
+
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: a client may offer another protocol, and is answered in HTTP/1.1."""
+        """Read a request again without its offer of another protocol.
 
-
-class _LimitedH11(_Limited, H11Protocol):
-    """With the parser that needs no compiled code; uvicorn limits the size of its heads."""
-
-
-if HttpToolsProtocol is None:
-    _BASE: type[_Limited] = _LimitedH11
-else:
-
-    class _LimitedHttpTools(_Limited, HttpToolsProtocol):
-        """With the fast parser, which has no limit on the size of a head."""
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self._in_head = True
-            self._n_head = 0  # bytes that have arrived since the last message ended
-            self._has_offer = self._is_reading_again = False
-            self._data = b""
-
-        def data_received(self, data: bytes) -> None:
-            if self._in_head:
-                self._n_head += len(data)
-            self._data = data
-            super().data_received(data)
-            self._data = b""
-            if (
-                self._in_head
-                and self._n_head > self.limits.head
-                and not self.transport.is_closing()
-            ):
-                self._refuse(Refused(431, "the head of the request is too large"))
-
-        def on_headers_complete(self) -> None:
-            self._in_head, self._n_head = False, 0
-            self._has_offer = self.parser.should_upgrade()
-            if not self._has_offer:
-                super().on_headers_complete()
-            elif self.parser.get_method() == b"CONNECT" or self._is_reading_again:
-                raise ValueError("not a request that is served here")  # becomes 400
-
-        def on_message_complete(self) -> None:
-            self._in_head = True
-            if not self._has_offer:
-                super().on_message_complete()
-
-        def _unsupported_upgrade_warning(self) -> None:
-            """Read a request again without its offer of another protocol.
-
-            Clients of Java offer HTTP/2 with every request. The parser takes what follows such a
-            head for the other protocol, and would lose the body.
-            """
-            end = sys.exc_info()[1]
-            assert isinstance(end, httptools.HttpParserUpgrade)
-            lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
-            lines += [
-                name + b": " + value
-                for name, value in self.headers
-                if name not in (b"connection", b"upgrade", b"http2-settings")
-            ]
-            if not self.parser.should_keep_alive():
-                lines.append(b"connection: close")
-            rest = self._data[end.args[0] :]
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
-            self._is_reading_again = True
-            try:
-                HttpToolsProtocol.data_received(self, b"\r\n".join([*lines, b"", b""]) + rest)
-            finally:
-                self._is_reading_again = False
-
-    _BASE = _LimitedHttpTools
+        Clients of Java offer HTTP/2 with every request. The parser takes what follows such a
+        head for the other protocol, and would lose the body.
+        """
+        end = sys.exc_info()[1]
+        assert isinstance(end, httptools.HttpParserUpgrade)
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
+        lines += [
+            name + b": " + value
+            for name, value in self.headers
+            if name not in (b"connection", b"upgrade", b"http2-settings")
+        ]
+        if not self.parser.should_keep_alive():
+            lines.append(b"connection: close")
+        rest = self._data[end.args[0] :]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self._is_reading_again = True
+        try:
+            super().data_received(b"\r\n".join([*lines, b"", b""]) + rest)
+        finally:
+            self._is_reading_again = False
 
 
 def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
     """Return a protocol for uvicorn's ``http``. All connections of a server share its class."""
-    return type("LimitedProtocol", (_BASE,), {"limits": limits, "idle": {}})
+    return type("Protocol", (LimitedProtocol,), {"limits": limits, "idle": {}})

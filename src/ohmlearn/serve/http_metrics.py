@@ -22,6 +22,7 @@ HELP = {
     "edges_total": "Edges that have become durable.",
     "batches_total": "Batches that were acknowledged.",
     "repeated_batches_total": "Batches that had been taken before, and were not counted again.",
+    "repeated_events_total": "Rows whose events had been counted before.",
     "bad_rows_total": "Rows that were skipped on request.",
     "refused_batches_total": "Batches that were refused, but not for bad rows.",
     "edges_ahead_total": "Edges whose time was ahead of the clock; they count as of their arrival.",

@@ -458,7 +458,7 @@ class Consumer:
             kind = self._service.id_kind
             # The first message alone decides which type of ids there is.
             group = part.take(READ_AT_ONCE if kind is not None else 1)
-            batch, bad = decode_messages(group, self._form, kind)
+            batch, bad = decode_messages(group, self._form, kind, self._service.event_id)
             if not self._bury(part, bad):
                 return
             part.batch, part.id_kind = batch, kind

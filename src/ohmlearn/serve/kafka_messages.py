@@ -13,9 +13,10 @@ import os
 import re
 import time
 from contextlib import suppress
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -51,18 +52,12 @@ class Decoded(NamedTuple):
     bad: list[tuple[Message, str]]
 
 
-def decode_messages(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> Decoded:
-    """Return the edges of messages in one batch.
+def decode_messages(
+    messages: list[Message], form: KafkaFormat, id_kind: str | None, event_id: str | None = None
+) -> Decoded:
+    """Return the edges of messages in one batch; if `id_kind` is None, of one, which decides.
 
     Edges without a time get that of their message. A message with a bad row is bad as a whole.
-
-    Parameters
-    ----------
-    messages : list of Message
-        Only one if `id_kind` is None, because it decides.
-    form : {"json", "arrow"}
-    id_kind : str or None
-        That of the ids so far, as for `decode_edges`.
 
     Examples
     --------
@@ -74,56 +69,43 @@ def decode_messages(messages: list[Message], form: KafkaFormat, id_kind: str | N
     >>> [message.offset for message, reason in bad]
     [2]
     """
-    found = Decoded(EMPTY, [])
+    read = partial(_read, form=form, id_kind=id_kind, event_id=event_id)
     batches: list[RawBatch] = []
-    known: dict[Any, Any] = {}
+    bad: list[tuple[Message, str]] = []
 
-    def key(message: Message) -> Any:
-        return message.offset if form == "arrow" else _key(message, known)
+    @cache
+    def columns_of(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(names[at] for at in choose_names(names, "an edge", event_id).used)
+
+    def key(message: Message) -> object:
+        """Return the columns that the first object names; the offset in case of doubt."""
+        value = message.value.strip()
+        if form == "arrow" or len(value) > JOINED_BYTES or not OBJECT_LINES.fullmatch(value):
+            return message.offset
+        try:
+            return columns_of(tuple(json.JSONDecoder().raw_decode(value.decode())[0]))
+        except (ValueError, RecursionError):
+            return message.offset
+
+    def collect(together: list[Message]) -> None:
+        """Read messages with one call, which is much faster; if that fails, read their halves."""
+        try:
+            batches.append(read(together))
+        except Exception as error:  # even a fault of ours must not stop the messages that follow
+            if len(together) == 1:
+                bad.append((together[0], _reason(error)))
+                return
+            middle = len(together) // 2
+            collect(together[:middle])
+            collect(together[middle:])
 
     # Compacted topics have messages without a value.
     for _, group in groupby((message for message in messages if message.value.strip()), key):
         together = list(group)
         for at in range(0, len(together), AT_ONCE):
-            _collect(together[at : at + AT_ONCE], form, id_kind, batches, found.bad)
+            collect(together[at : at + AT_ONCE])
     batches = [batch for batch in batches if batch.u.size]
-    return found._replace(batch=join_batches(batches)) if batches else found
-
-
-def _key(message: Message, known: dict[Any, Any]) -> Any:
-    """Return the columns that the first object of a message names; its offset in case of doubt.
-
-    `known` has the columns of names that were seen before.
-    """
-    value = message.value.strip()
-    if len(value) > JOINED_BYTES or not OBJECT_LINES.fullmatch(value):
-        return message.offset
-    try:
-        names = tuple(json.JSONDecoder().raw_decode(value.decode())[0])
-        if names not in known:
-            known[names] = tuple(names[at] for at in choose_names(names, "an edge").used)
-        return known[names]
-    except (ValueError, RecursionError):
-        return message.offset
-
-
-def _collect(
-    messages: list[Message],
-    form: KafkaFormat,
-    id_kind: str | None,
-    batches: list[RawBatch],
-    bad: list[tuple[Message, str]],
-) -> None:
-    """Read messages with one call, which is much faster; if that fails, read their halves."""
-    try:
-        batches.append(_decode(messages, form, id_kind))
-    except Exception as error:  # even a fault of ours must not stop the messages that follow
-        if len(messages) == 1:
-            bad.append((messages[0], _reason(error)))
-            return
-        middle = len(messages) // 2
-        _collect(messages[:middle], form, id_kind, batches, bad)
-        _collect(messages[middle:], form, id_kind, batches, bad)
+    return Decoded(join_batches(batches) if batches else EMPTY, bad)
 
 
 def _reason(error: Exception) -> str:
@@ -134,7 +116,9 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _decode(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> RawBatch:
+def _read(
+    messages: list[Message], form: KafkaFormat, id_kind: str | None, event_id: str | None
+) -> RawBatch:
     """Return edges with weights and times."""
     values = [message.value if form == "arrow" else message.value.strip() for message in messages]
     body = b"\n".join(values)
@@ -143,7 +127,9 @@ def _decode(messages: list[Message], form: KafkaFormat, id_kind: str | None) -> 
             f"the message has {len(body)} bytes, but at most {MAX_BYTES >> 20} MiB are allowed; "
             f"send smaller ones"
         )
-    batch = decode_edges(body, "arrow" if form == "arrow" else "ndjson", id_kind=id_kind)
+    batch = decode_edges(
+        body, "arrow" if form == "arrow" else "ndjson", id_kind=id_kind, event_id=event_id
+    )
     counts = [batch.u.size]
     if len(messages) > 1:
         counts = [value.count(b"\n") + 1 for value in values]
@@ -161,16 +147,6 @@ class DeadLetters:
     the messages are read again; letters that the file has are not written a second time. An
     incomplete line, which a crash has left, is cut off. When the file has more than a GiB, letters
     no longer have the content of their messages.
-
-    Parameters
-    ----------
-    path : Path
-        The file is made with the first letter.
-
-    Attributes
-    ----------
-    n_letters : int
-        Number of letters in the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -194,16 +170,9 @@ class DeadLetters:
     def write(
         self, topic: str, partition: int, bad: list[tuple[Message, str]], stored: int = 0
     ) -> None:
-        """Add letters that are not there yet.
+        """Add letters that are not there yet: messages, and what is wrong with each.
 
-        Parameters
-        ----------
-        topic : str
-        partition : int
-        bad : list of (Message, str)
-            Messages, and what is wrong with them.
-        stored : int
-            The next offset of the partition; messages below it cannot come again.
+        `stored` is the next offset of the partition; messages below it cannot come again.
         """
         known = {at for at in self._known.get((topic, partition), ()) if at >= stored}
         self._known[topic, partition] = known

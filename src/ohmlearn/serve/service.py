@@ -37,6 +37,7 @@ __all__ = ["LabelRow", "Offset", "Receipt", "Refused", "Service"]
 EXPIRE_EVERY = 60.0  # seconds between two looks for old edges
 MANY_RECORDS = 20_000  # small ones, after which the log is compacted
 MANY_DEAD = 1_000_000  # edges
+SHOWN_COUNTS = ("edges_ahead", "refused_ahead", "repeated_events")  # in the status
 logger = logging.getLogger(__name__)
 
 
@@ -153,6 +154,11 @@ class Service:
     def id_kind(self) -> str | None:
         """The type of the ids so far, "int64" or "string"; None if there was no edge."""
         return self._log.nodes.kind
+
+    @property
+    def event_id(self) -> str | None:
+        """The column with the ids of events, if each counts once."""
+        return self._folder.event_id
 
     def submit(
         self,
@@ -321,8 +327,7 @@ class Service:
             "edges_per_second": self._intake.rate(),
             "unsampled_edges": self._follower.lag,
             "queued_edges": self._intake.queued_edges,
-            "edges_ahead": self._intake.counts["edges_ahead"],
-            "refused_ahead": self._intake.counts["refused_ahead"],
+            **{name: self._intake.counts[name] for name in SHOWN_COUNTS},
             "answers": self.envelope(),
             "confidence": answers.histogram,
             "n_unreached": answers.n_nodes - sum(sizes),
@@ -336,6 +341,7 @@ class Service:
             "recompute_seconds": answers.seconds,
             "half_life": self._folder.options.get("half_life"),
             "window": self._folder.options.get("horizon"),
+            "event_id": self.event_id,
             "kafka": None if self.kafka is None else self.kafka.status(),
             "problems": self.problems,
             "read_only": self._intake.is_full,

@@ -77,6 +77,7 @@ class Folder:
         self.log.open_for_writing()  # refuses a second process
         try:
             self.database = Database(self.path / DATABASE)
+            self.event_id = self.database.keep_events(settings.event_id)
             # Ids of batches that were never acknowledged; see database.py.
             self.database.forget_after(self.log.n_durable)
         except BaseException:

@@ -32,6 +32,9 @@ class Settings:
         Accuracy of the sparsifier; 0.8 by default.
     seed : int, optional
         For random numbers; 0 by default.
+    event_id : str, optional
+        The column with the ids of events. A row whose event is known does not count. It is stored
+        in the folder when it is given first.
     passes : int
         Passes over the edges for each answer; 1 uses the sparsifier alone.
     certify_every : float or str, optional
@@ -68,6 +71,7 @@ class Settings:
     window: Any = None
     epsilon: float | None = None
     seed: int | None = None
+    event_id: str | None = None
     passes: int = 1
     certify_every: Any = 600.0
     every_seconds: float = 2.0
@@ -115,6 +119,7 @@ CONSTRAINTS: Constraints = {
     "window": (None, DURATION_KIND),
     "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
     "seed": (None, Interval(Integral, 0)),
+    "event_id": (None, str),
     "passes": (Interval(Integral, 1),),
     "certify_every": (None, DURATION_KIND),
     "every_seconds": (Interval(Real, 0),),
