@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,15 +11,12 @@ distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
 
-def start(n_workers: int) -> Iterator[distributed.Client]:
+def start(**shape: Any) -> Iterator[distributed.Client]:
     with (
         # Else Dask gives up a worker that is down again 15 s after it was killed.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
         distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
+            dashboard_address="127.0.0.1:0", silence_logs=50, **shape
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -27,12 +25,14 @@ def start(n_workers: int) -> Iterator[distributed.Client]:
 
 @pytest.fixture(scope="session")
 def two() -> Iterator[distributed.Client]:
-    yield from start(2)
+    """Two processes."""
+    yield from start(n_workers=2, threads_per_worker=1)
 
 
 @pytest.fixture(scope="session")
 def four() -> Iterator[distributed.Client]:
-    yield from start(4)
+    """Four threads of this process, which start at once."""
+    yield from start(n_workers=2, threads_per_worker=2, processes=False)
 
 
 @pytest.fixture(scope="session")

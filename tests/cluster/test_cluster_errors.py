@@ -79,6 +79,7 @@ def test_rows_of_a_file_are_counted_from_its_beginning(two: Client, tmp_path: Pa
     assert "row 778" in str(edges.first_bad)
 
 
+@pytest.mark.slow
 def test_a_worker_out_of_memory_is_told_with_the_partition():
     def greedy() -> Iterator[Any]:
         held = []
@@ -104,6 +105,7 @@ def test_a_worker_out_of_memory_is_told_with_the_partition():
         sparsify(parts, client=client)
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ohmlearn.cluster.dask_tree.PATIENCE", 1.0)
     with (

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from spark_partitions import content, take_partitions
 
-from ohmlearn import Graph, certify, sparsify
+from ohmlearn import Graph, certify
 from ohmlearn.cluster import LocalEdges
 from ohmlearn.cluster.spark_jobs import _find_keys, map_in_arrow
 from ohmlearn.dask import ClusterEdges
@@ -190,17 +190,3 @@ def test_merges_are_spread_over_tasks(spark: Any):
         keys = spark.createDataFrame([(key,) for key in _find_keys(spark, size)], "key int")
         parts = keys.repartition(size, "key").rdd.glom().map(len).collect()
         assert parts == [1] * size
-
-
-def test_it_is_as_accurate_as_one_stream(spark: Any, files: list[Path]):
-    frame = spark.read.parquet(str(files[0].parent))
-    edges = SparkEdges(frame)
-    merged = sparsify_in_spark(edges, epsilon=0.5, random_state=0)
-    u, v, w = (np.concatenate([np.asarray(t[c]) for t in take_partitions(frame)])
-               for c in ("src", "dst", "weight"))  # fmt: skip
-    ends = edges.nodes.find(u), edges.nodes.find(v)
-    plain = sparsify((*ends, w), epsilon=0.5, random_state=0)
-    assert merged.n_edges == pytest.approx(plain.n_edges, rel=0.1)
-    graph = (*ends, w)
-    errors = [certify(graph, h, random_state=0).epsilon for h in (merged, plain)]
-    assert errors[0] < 1.25 * errors[1]

@@ -4,9 +4,9 @@ import errno
 import os
 import resource
 import shutil
-import subprocess
-import sys
-from contextlib import suppress
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -138,72 +138,99 @@ def test_requests_that_match_nothing(folder):
         assert log.n_edges == 1
         with pytest.warns(UserWarning, match="1 of 1 nodes match"):
             log.remove_nodes([1])
+    EdgeLog(folder).append([7], [8])  # is not closed, but lets others write
+    with EdgeLog(folder) as log:
+        assert log.append([1], [2]) == 1
 
 
-def test_errors_say_what_to_do(folder, tmp_path):
-    with EdgeLog(folder, epsilon=0.4, random_state=0) as log:
+@pytest.mark.parametrize(
+    ("edges", "error", "match"),
+    [
+        (([0], [1]), ValueError, "give t"),
+        ((["a"], ["b"], None, [1.0]), TypeError, "node ids were integers so far"),
+        (([7], [8], [np.inf], [1.0]), ValueError, "weights must be finite"),
+        (([7], [8], [1e-45], [1.0]), ValueError, r"at least 1\.2e-38, .* but w\[0\] = 1e-45"),
+    ],
+)
+def test_edges_that_do_not_fit_are_refused(folder, edges, error, match):
+    with EdgeLog(folder) as log:
         log.append([0], [1], t=[5.0])
-        with pytest.raises(ValueError, match="have times, so new ones must be alike; give t"):
-            log.append([0], [1])
-        with pytest.raises(TypeError, match="node ids were integers so far"):
-            log.append(["a"], ["b"], t=[1.0])
-        with pytest.raises(ValueError, match="weights must be finite"):
-            log.append([7], [8], [np.inf], [1.0])
-        with pytest.raises(ValueError, match=r"at least 1\.2e-38, .* but w\[0\] = 1e-45; multiply"):
-            log.append([7], [8], [1e-45], [1.0])
-        assert log.n_nodes == 2  # the ids of refused edges are forgotten
+        with pytest.raises(error, match=match):
+            log.append(*edges)
+        assert (log.n_nodes, log.n_edges) == (2, 1)  # the ids of refused edges are forgotten
+
+
+def test_errors_of_folders_and_writers(folder, tmp_path):
+    with EdgeLog(folder, epsilon=0.4, random_state=0) as log:
+        log.append([0], [1])
         with refuses(parameter="epsilon", value="0.4"):
             EdgeLog(folder, epsilon=0.5)
         with pytest.raises(LogError, match=rf"another writer .* \(process {os.getpid()}\)"):
-            EdgeLog(folder).append([0], [1], t=[0.0])
-    with EdgeLog(folder) as log:
-        log.append([0], [1], t=[0.0])
+            EdgeLog(folder).append([0], [1])
+    EdgeLog(folder).append([0], [1])
+    with pytest.raises(ValueError, match="so they cannot expire"):
+        EdgeLog(folder).expire(3)
     (tmp_path / "other.csv").write_text("u,v\n")
-    with pytest.raises(LogError, match=r"other\.csv is a file, but a log is a folder"):
-        EdgeLog(tmp_path / "other.csv")
-    with pytest.raises(LogError, match=r"is not a log and has other files, such as other\.csv"):
-        EdgeLog(tmp_path)
+    for place in (tmp_path / "other.csv", tmp_path):
+        with pytest.raises(LogError, match=r"other\.csv"):
+            EdgeLog(place)
     fading = EdgeLog(folder.with_name("fading"), half_life=10.0)
     with pytest.raises(ValueError, match=r"at least 1\.4e-20, .* but w\[0\] = 1e-30"):
         fading.append([0], [1], [1e-30], [1.0])
-    untimed = EdgeLog(folder.with_name("untimed"))
-    untimed.append([0], [1])
-    with pytest.raises(ValueError, match="have no times, so they cannot expire"):
-        untimed.expire(3)
+
+
+@contextmanager
+def little_room(n_bytes):
+    """Let no file grow beyond a size: the system then writes what fits, and refuses the rest."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_full_disk(folder):
     """The error loses nothing, and the log continues when there is room again."""
     with EdgeLog(folder) as log:
         log.append(["a"], ["b"])
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         many = [f"n{at}" for at in range(3000)]
         for room in (1000, 40_000):  # too little for the ids, and for the edges
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-            try:
-                with pytest.raises(OSError, match="File too large"):
-                    log.append([(many, many[::-1])] * 3)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            with little_room(room):
+                log.append([(many, many[::-1])] * 3)
             assert edges_of(log) == edges_of(EdgeLog(folder)) == [("a", "b", 1.0)]
             assert log.nodes.ids().tolist() == ["a", "b"]
         log.append(many, many[::-1])
-        assert log.n_edges == 3001
-    assert EdgeLog(folder).n_edges == 3001
+        log.remove_nodes(["n7"])
+        names = {path.name for path in folder.iterdir()}
+        with little_room(10_000):
+            log.compact()
+        assert {path.name for path in folder.iterdir()} == names
+        assert log.n_edges == len(edges_of(log)) == 2999
+        log.compact()
+        assert log.info()["n_dead"] == 0
+    assert EdgeLog(folder).n_edges == 2999
 
 
-@pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
-def test_any_call_may_fail(folder, monkeypatch, call):
-    """Whichever write or flush fails, the operation and those not flushed are undone."""
+def fail_later(monkeypatch, call):
+    """Let a call of the system fail once, when the returned number of calls has come."""
     original, left = getattr(os, call), [0]
 
     def fails_once(*arguments):
         left[0] -= 1
         if left[0] == 0:
-            raise OSError(errno.ENOSPC, "no space left")
+            raise OSError(errno.EIO, "input/output error")
         return original(*arguments)
 
     monkeypatch.setattr(os, call, fails_once)
+    return left
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
+def test_any_call_may_fail(folder, monkeypatch, call):
+    """Whichever write or flush fails, the operation and those not flushed are undone."""
+    left = fail_later(monkeypatch, call)
     operations = [
         lambda log, name: log.append([name, name], [f"{name}'", "a"], t=[2.0, 9.0]),
         lambda log, name: log.remove([name], ["a"]),
@@ -232,36 +259,10 @@ def test_any_call_may_fail(folder, monkeypatch, call):
     assert n_failed >= 12
 
 
-def test_a_full_disk_during_compaction(folder):
-    with EdgeLog(folder) as log:
-        log.append(np.arange(3000), np.arange(1, 3001))
-        log.remove_nodes([7])
-        names = {path.name for path in folder.iterdir()}
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-        try:
-            with pytest.raises(OSError, match="File too large"):
-                log.compact()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert {path.name for path in folder.iterdir()} == names
-        assert log.n_edges == len(edges_of(log)) == 2998
-        log.compact()
-        assert log.info()["n_dead"] == 0
-
-
 @pytest.mark.parametrize("call", ["fsync", "fdatasync", "pwrite", "replace"])
 def test_any_call_of_a_compaction_may_fail(folder, monkeypatch, call):
     """The log is as it was, or compacted, and operations continue."""
-    original, left = getattr(os, call), [0]
-
-    def fails_once(*arguments):
-        left[0] -= 1
-        if left[0] == 0:
-            raise OSError(errno.EIO, "input/output error")
-        return original(*arguments)
-
-    monkeypatch.setattr(os, call, fails_once)
+    left = fail_later(monkeypatch, call)
     n_failed = 0
     with EdgeLog(folder, random_state=0) as log:
         log.append(["a"], ["b"])
@@ -350,23 +351,21 @@ def test_segments_are_arrow_streams(folder):
 
 
 def test_many_writers_take_turns(folder):
-    """Processes that wait for each other all get their edges in."""
+    """Writers that wait for each other all get their edges in."""
     EdgeLog(folder).close()
-    code = f"""
-import time
-from ohmlearn import EdgeLog
-from ohmlearn.edge_log import LogError
-for at in range(10):
-    while True:
-        try:
-            with EdgeLog({str(folder)!r}) as log:
-                log.append([at], [at + 1])
-            break
-        except LogError:
-            time.sleep(0.001)
-"""
-    jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
-    assert [job.wait() for job in jobs] == [0, 0, 0]
+
+    def write(_):
+        for at in range(10):
+            while True:
+                try:
+                    with EdgeLog(folder) as log:
+                        log.append([at], [at + 1])
+                    break
+                except LogError:
+                    time.sleep(0.0001)
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(write, range(3)))
     assert edges_of(EdgeLog(folder)) == sorted([(at, at + 1, 1.0) for at in range(10)] * 3)
 
 
@@ -385,29 +384,17 @@ def test_a_forked_child_does_not_write(folder):
     assert EdgeLog(folder).n_edges == 2
 
 
-def test_a_log_that_was_not_closed_lets_others_write(folder):
-    EdgeLog(folder).append([0], [1])
+def test_small_records_are_put_together(folder):
     with EdgeLog(folder) as log:
-        assert log.append([1], [2]) == 1
-
-
-def test_many_small_operations(folder):
-    with EdgeLog(folder, random_state=0) as log:
         for at in range(300):
             log.append([at], [at + 1], t=[float(at)], sync=False)
-            if at % 10 == 9:
-                log.remove([at - 3], [at - 2], sync=False)
+        log.remove([1], [2], sync=False)
         log.expire(100.0)
-        expected = [(at, at + 1, 1.0) for at in range(100, 300) if at % 10 != 6]
-        assert edges_of(log) == expected
-        assert [len(batch.u) for batch in log] == [180]  # small records are put together
+        assert [len(batch.u) for batch in log] == [200]
     with EdgeLog(folder) as log:
-        assert edges_of(log) == expected
-        assert log.info()["n_operations"] == 331
         log.compact()
-        assert log.info()["n_records"] == 1
-        assert edges_of(log) == expected
-    assert edges_of(EdgeLog(folder)) == expected
+        assert (log.n_operations, log.n_records) == (302, 1)
+        assert edges_of(log) == [(at, at + 1, 1.0) for at in range(100, 300)]
 
 
 def test_the_classifier_uses_the_sparsifier_of_the_log(folder):

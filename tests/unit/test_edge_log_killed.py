@@ -31,6 +31,7 @@ def folder():
     shutil.rmtree(place)
 
 
+@pytest.mark.slow
 def test_sigkill(folder):
     edges, number = [], 0
     EdgeLog(folder, random_state=0).close()

@@ -182,7 +182,7 @@ class Multiplying:
 
     options: ReadOptions
     stage: ClassVar[str] = "multiply"
-    result: ClassVar[Any] = PartialProduct
+    result: ClassVar[type] = PartialProduct
 
     def read(self, content: object, number: int, name: str, *shared: Any) -> PartialProduct:
         """Return the product with a partition; `multiply_partition` says what is shared."""

@@ -114,19 +114,13 @@ class Partial:
 
 
 def derive_seed(seed: int, level: int, index: int) -> int:
-    """Return the seed of a task: of partition `index`, or of a merge on a level above.
-
-    Examples
-    --------
-    >>> derive_seed(0, 0, 1) == derive_seed(0, 0, 1) != derive_seed(0, 1, 0)
-    True
-    """
+    """Return the seed of a task: of partition `index`, or of a merge on a level above."""
     sequence = np.random.SeedSequence(seed, spawn_key=(level, index))
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
 def sparsify_partition(
-    content: Any,
+    content: object,
     number: int,
     name: str,
     options: ReadOptions,
@@ -210,10 +204,15 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         except ValueError as error:
             raise PartitionError(text_of(error), place=Place(part.name)) from None
         unit = _join_units(unit, part)
-    merged, *others = (
-        _restore_part(part, new, len(nodes), parameters, seed)
-        for part, new in zip(parts, [None, *numbers], strict=True)
-    )
+    restored = []
+    for part, new in zip(parts, [None, *numbers], strict=True):
+        arrays = part.arrays
+        if new is not None:  # then the rows are not in order of the numbers
+            ends = {end: new[arrays[end]] for end in ("u", "v")}
+            arrays = {**arrays, **ends, "n_sorted": np.zeros((), np.int64)}
+        with in_partition(part.name):
+            restored.append(_restore(arrays, len(nodes), parameters, seed))
+    merged, *others = restored
     merged.options.check_room(len(nodes))
     merged.merge(*others)
     levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
@@ -235,9 +234,9 @@ class Sparsifying:
     parameters: dict[str, Any]
     seed: int
     stage: ClassVar[str] = "sparsify"
-    result: ClassVar[Any] = Partial
+    result: ClassVar[type] = Partial
 
-    def read(self, content: Any, number: int, name: str) -> Partial:
+    def read(self, content: object, number: int, name: str) -> Partial:
         """Return the sparsifier of a partition."""
         seed = derive_seed(self.seed, 0, number)
         return sparsify_partition(content, number, name, self.options, self.parameters, seed)
@@ -247,24 +246,7 @@ class Sparsifying:
         return merge_partials(parts, self.parameters, derive_seed(self.seed, level, index))
 
 
-def _restore_part(
-    part: Partial,
-    numbers: NDArray[np.int32] | None,
-    n_nodes: int,
-    parameters: dict[str, Any],
-    seed: int,
-) -> StreamingSparsifier:
-    """Return the sparsifier of a part, whose nodes have new numbers."""
-    arrays = part.arrays
-    if numbers is not None:
-        ends = {end: numbers[arrays[end]] for end in ("u", "v")}
-        # The rows are not in order of the new numbers.
-        arrays = {**arrays, **ends, "n_sorted": np.zeros((), np.int64)}
-    with in_partition(part.name):
-        return _restore(arrays, n_nodes, parameters, seed)
-
-
-def _check_about(text: Any) -> dict[str, Any]:
+def _check_about(text: object) -> dict[str, Any]:
     """Return what a partial says of itself, from bytes that may hold anything."""
     text = np.asarray(text)
     if text.dtype.kind != "U" or text.ndim != 0:
@@ -272,18 +254,17 @@ def _check_about(text: Any) -> dict[str, Any]:
     found = json.loads(str(text))
     if not isinstance(found, dict) or set(found) != set(ABOUT):
         raise ValueError(f"it must say {', '.join(ABOUT)}")
-    for name, length in (("partitions", 2), ("traffic", None)):
+    for name in ("partitions", "traffic"):
         numbers = found[name]
         if not isinstance(numbers, list) or not all(type(value) is int for value in numbers):
             raise ValueError(f"{name} must be integers")
-        if length is not None and len(numbers) != length:
-            raise ValueError(f"{name} must be {length} integers")
         found[name] = tuple(numbers)
+    if len(found["partitions"]) != 2:
+        raise ValueError("partitions must be 2 integers")
     if type(found["n_bad"]) is not int:
         raise ValueError("n_bad must be an integer")
-    for name in ("first_bad", "time_unit"):
-        if not isinstance(found[name], str | None):
-            raise ValueError(f"{name} must be text or null")
+    if not all(isinstance(found[name], str | None) for name in ("first_bad", "time_unit")):
+        raise ValueError("first_bad and time_unit must be text or null")
     return found
 
 

@@ -94,13 +94,7 @@ def divide_files(
 def choose_frame_columns(
     names: list[str], values: ColumnSample, options: ReadOptions
 ) -> tuple[list[int], str]:
-    """Return which columns of a data frame are needed, and what they are, in words.
-
-    Examples
-    --------
-    >>> choose_frame_columns(["day", "src", "dst"], ColumnSample(), ReadOptions(where="day > 3"))
-    ([1, 2, 0], "u = 'src', v = 'dst', no weights (guessed)")
-    """
+    """Return which columns of a data frame are needed, and what they are, in words."""
     chosen = choose_columns("the DataFrame", options, names, len(names), values)
     weight = options.weight and options.weight.column
     columns = (options.source_col, options.target_col, weight, options.time)

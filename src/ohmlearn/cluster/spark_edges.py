@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame as SparkFrame
 from pyspark.sql import SparkSession
 
 from ohmlearn._warnings import warn
@@ -23,7 +24,7 @@ from ohmlearn.cluster.partitions import (
     divide_files,
     number_partitions,
 )
-from ohmlearn.cluster.spark_jobs import explained, hold, map_in_arrow, run_job
+from ohmlearn.cluster.spark_jobs import Batches, explained, hold, map_in_arrow, run_job
 from ohmlearn.reading.column_choice import ColumnSample
 from ohmlearn.reading.read_options import ReadOptions
 
@@ -98,10 +99,10 @@ class SparkEdges(PartitionedEdges):
     True
     """
 
-    def __init__(self, edges: object, *, spark: Any = None, **options: Any) -> None:
+    def __init__(self, edges: object, *, spark: SparkSession | None = None, **options: Any) -> None:
         self.integer_type = "bigint"  # of ids in the answers
-        self.frame: Any = None
-        self.spark = spark
+        self.frame: SparkFrame | None = None
+        self.spark: Any = spark  # or found with the edges
         super().__init__(edges, **options)
         if self.spark is None:
             self.spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -110,7 +111,7 @@ class SparkEdges(PartitionedEdges):
         if not is_from("pyspark", edges):
             wanted = "a Spark DataFrame, or paths of files"
             return divide_files(edges, partition_edges, self.options, wanted)
-        given: Any = edges
+        given: SparkFrame = edges
         self.spark = given.sparkSession
         frame, columns, self.integer_type = choose_edges(given, self.options)
         warn_of_order(frame)
@@ -163,7 +164,7 @@ class LabelledFrame(Labelled):
     """
 
     @cached_property
-    def frame(self) -> Any:
+    def frame(self) -> SparkFrame:
         """The DataFrame of nodes and labels."""
         assert isinstance(self.edges, SparkEdges)
         return _make_frame(self.edges.spark, self, self.edges.integer_type)
@@ -173,7 +174,7 @@ _calls = ClusterCalls(SparkEdges, LabelledFrame)
 sparsify, label = _calls.sparsify, _calls.label
 
 
-def choose_edges(frame: Any, options: ReadOptions) -> tuple[Any, str, str]:
+def choose_edges(frame: SparkFrame, options: ReadOptions) -> tuple[SparkFrame, str, str]:
     """Return the columns of a DataFrame that are read, what they are, and the type of the ids."""
     types = [field.dataType.simpleString() for field in frame.schema.fields]
     values = ColumnSample(
@@ -187,12 +188,12 @@ def choose_edges(frame: Any, options: ReadOptions) -> tuple[Any, str, str]:
     return frame.select(*quoted), columns, id_type
 
 
-def count_partitions(frame: Any) -> int:
+def count_partitions(frame: SparkFrame) -> int:
     """Return the number of partitions of a DataFrame."""
     if hasattr(frame, "_jdf"):
         return int(frame.rdd.getNumPartitions())
 
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark Connect
+    def count(batches: Batches) -> Batches:  # Spark Connect
         for _ in batches:
             pass
         yield pa.record_batch([pa.array([1], pa.int32())], names=["one"])
@@ -200,7 +201,7 @@ def count_partitions(frame: Any) -> int:
     return len(map_in_arrow(frame, count, "one int").collect())
 
 
-def warn_of_order(frame: Any) -> None:
+def warn_of_order(frame: SparkFrame) -> None:
     """Warn if the rows of a DataFrame may come in another order when they are computed again."""
     try:
         plan = frame._jdf.queryExecution().withCachedData()
@@ -246,7 +247,7 @@ def take_labels(y: Any) -> Any:
     return labels
 
 
-def _make_frame(spark: Any, found: Labelled, id_type: str) -> Any:
+def _make_frame(spark: SparkSession, found: Labelled, id_type: str) -> SparkFrame:
     """Return a DataFrame of labels.
 
     The columns travel as Arrow data in a few rows of bytes, since not every supported Spark makes
@@ -273,7 +274,7 @@ def _make_frame(spark: Any, found: Labelled, id_type: str) -> Any:
     return map_in_arrow(spark.createDataFrame(slices, "content binary"), _unpack, schema)
 
 
-def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unpack(batches: Batches) -> Batches:
     for batch in batches:
         for content in batch.column(0):
             yield from pa.ipc.open_stream(content.as_buffer())

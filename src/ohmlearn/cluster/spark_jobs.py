@@ -13,10 +13,10 @@ import re
 import threading
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -25,8 +25,14 @@ from ohmlearn.cluster.cluster_errors import PartitionError, WorkerError, in_part
 from ohmlearn.cluster.merge_tree import Progress, Work, level_sizes
 from ohmlearn.errors import Param
 
-__all__ = ["explained", "hold", "map_in_arrow", "run_job"]
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import DataFrame as SparkFrame
+    from pyspark.sql import SparkSession
 
+__all__ = ["Batches", "explained", "hold", "map_in_arrow", "run_job"]
+
+Batches = Iterator[pa.RecordBatch]
 POLL = 0.5  # seconds between two looks at a job
 MORE_KEYS = 16  # candidates for each key
 _known_keys: dict[int, list[int]] = {}  # by the number of tasks
@@ -47,23 +53,23 @@ GATHER = 1 << 18  # rows of edges that are handed on at a time; Spark sends 10,0
 class Plain:
     """A value that travels with the code of each task, where Spark has no broadcasts."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
-def hold(value: Any, spark: Any) -> Any:
+def hold(value: object, spark: SparkSession) -> object:
     """Return the value as something that each executor gets once."""
     context = getattr(spark, "sparkContext", None) if _is_classic(spark) else None
     return Plain(value) if context is None else context.broadcast(value)
 
 
-def _is_classic(spark: Any) -> bool:
+def _is_classic(spark: SparkSession) -> bool:
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def run_job(
-    spark: Any,
-    frame: Any,
+    spark: SparkSession,
+    frame: SparkFrame,
     work: Work,
     n_partitions: int,
     split_every: int,
@@ -79,13 +85,13 @@ def run_job(
     with explained(work.stage):
         tree = Tree(work, split_every, sizes, [_find_keys(spark, size) for size in sizes[1:]])
 
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
+    def read(batches: Batches) -> Batches:
         return read_rows(batches, tree, places, shared)
 
     rows = map_in_arrow(frame, read, ROW)
     for level, size in enumerate(sizes[1:], 1):
 
-        def merge(batches: Iterator[Any], level: int = level) -> Iterator[Any]:
+        def merge(batches: Batches, level: int = level) -> Batches:
             return merge_rows(batches, tree, level)
 
         rows = map_in_arrow(rows.repartition(size, "key"), merge, ROW)
@@ -95,7 +101,9 @@ def run_job(
     return work.result.from_bytes(join_rows(found))
 
 
-def map_in_arrow(frame: Any, function: Any, schema: str) -> Any:
+def map_in_arrow(
+    frame: SparkFrame, function: Callable[[Batches], Batches], schema: str
+) -> SparkFrame:
     """Return what a function makes of the batches of a DataFrame."""
     with warnings.catch_warnings():
         # Spark warns of versions of pandas, which has no part in this.
@@ -103,7 +111,7 @@ def map_in_arrow(frame: Any, function: Any, schema: str) -> Any:
         return frame.mapInArrow(function, schema)
 
 
-def _find_keys(spark: Any, size: int) -> list[int]:
+def _find_keys(spark: SparkSession, size: int) -> list[int]:
     """Return keys that Spark sends to different tasks.
 
     It distributes rows by a hash. With the numbers 0, 1, ... as keys some tasks would get several
@@ -124,7 +132,7 @@ def _find_keys(spark: Any, size: int) -> list[int]:
 
 
 @contextmanager
-def _without_measuring(spark: Any) -> Iterator[None]:
+def _without_measuring(spark: SparkSession) -> Iterator[None]:
     """Let Spark limit batches by their rows only.
 
     By default Spark 4 measures a batch again after each row, which takes half of the time in which
@@ -186,7 +194,9 @@ def _explain(text: str, stage: str) -> Exception | None:
 
 
 @contextmanager
-def _watch(spark: Any, stage: str, total: int, progress: Progress | None) -> Iterator[None]:
+def _watch(
+    spark: SparkSession, stage: str, total: int, progress: Progress | None
+) -> Iterator[None]:
     """Report the partitions that have been read while a job runs."""
     if progress is None or not _is_classic(spark):
         yield
@@ -217,7 +227,7 @@ def _watch(spark: Any, stage: str, total: int, progress: Progress | None) -> Ite
         progress(stage, total, total)
 
 
-def _count_done(tracker: Any, group: str) -> int:
+def _count_done(tracker: StatusTracker, group: str) -> int:
     """Return the number of finished tasks of the first stage, which reads partitions."""
     stages = []
     for job in tracker.getJobIdsForGroup(group):
@@ -252,11 +262,11 @@ class DataFrame:
 
 
 def read_rows(
-    batches: Iterator[pa.RecordBatch],
+    batches: Batches,
     tree: Tree,
     places: Sequence[tuple[str, Any]] | None,
     shared: Sequence[Any],
-) -> Iterator[pa.RecordBatch]:
+) -> Batches:
     """Read the partition of this task and return its result.
 
     `places` are names and contents of the partitions, if they are not those of a DataFrame.
@@ -281,9 +291,7 @@ def read_rows(
     yield from _split(packed, number, tree, 0)
 
 
-def merge_rows(
-    batches: Iterator[pa.RecordBatch], tree: Tree, level: int
-) -> Iterator[pa.RecordBatch]:
+def merge_rows(batches: Batches, tree: Tree, level: int) -> Batches:
     """Merge the results that this task gets, in order of their partitions."""
     work, below = tree.work, tree.sizes[level - 1]
     found: dict[int, dict[int, Any]] = {}
@@ -320,7 +328,7 @@ def _join(parts: dict[int, bytes]) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts[at] for at in sorted(parts))
 
 
-def _split(packed: bytes, number: int, tree: Tree, level: int) -> Iterator[pa.RecordBatch]:
+def _split(packed: bytes, number: int, tree: Tree, level: int) -> Batches:
     """Return the rows of a result."""
     n_parts = max(1, -(-len(packed) // PART))
     key = 0 if level + 1 == len(tree.sizes) else tree.keys[level][number // tree.split_every]
@@ -332,7 +340,7 @@ def _split(packed: bytes, number: int, tree: Tree, level: int) -> Iterator[pa.Re
         )
 
 
-def _as_content(batches: Iterator[pa.RecordBatch]) -> Any:
+def _as_content(batches: Batches) -> DataFrame | Iterator[Any]:
     """Return the edges of a partition of a DataFrame."""
     first = next(batches, None)
     if first is None:
@@ -340,7 +348,7 @@ def _as_content(batches: Iterator[pa.RecordBatch]) -> Any:
     return DataFrame(first.schema, _gather(chain([first], batches)))
 
 
-def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _gather(batches: Iterable[pa.RecordBatch]) -> Batches:
     """Put small batches together."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0

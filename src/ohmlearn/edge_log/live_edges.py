@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
-from ohmlearn.checks.parameters import require_extra
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.edge_log.journal import Contents, Kind, Rows, find_limits, find_runs, is_removed
 from ohmlearn.edge_log.manifest import refuse_damaged
@@ -25,7 +24,7 @@ from ohmlearn.edge_log.records import (
 )
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import Ids, ids_from_arrow
+from ohmlearn.nodes.node_ids import take
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
@@ -295,10 +294,10 @@ class LogSource(Source):
         """Yield the live edges of each record."""
         if self._live is None:
             self.inspect()
-        live = self._live
+        live, n_read = self._live, 0
         assert live is not None
         records = range(live.n_records) if self._records is None else self._records
-        ids, n_read = _AllIds(live.nodes), 0
+        ids = live.nodes.keys_from(0)
         for part in live.parts(records.start, records.stop):
             u, v, w, t = part.columns
             if self.times is None:
@@ -307,24 +306,9 @@ class LogSource(Source):
                 refuse_source(self.name, "the edges of this log have no times")
             else:
                 self.times.take(self.name, t)  # notes their unit; they were checked when appended
-            yield RawBatch(ids.take(u), ids.take(v), w, t=t)
+            yield RawBatch(take(ids, u), take(ids, v), w, t=t)
             n_read += len(u)
             self.fraction = n_read / max(1, live.n_edges)
-
-
-class _AllIds:
-    """The ids of a table, for choosing many of them quickly."""
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._ids: Any = nodes.ids() if nodes.kind != "string" else nodes.to_arrow()
-
-    def take(self, numbers: NDArray[np.int32]) -> Ids:
-        """Return the ids of some nodes."""
-        if isinstance(self._ids, np.ndarray):
-            chosen: NDArray[Any] = self._ids[numbers]
-            return chosen
-        pa = require_extra("pyarrow", "files")
-        return ids_from_arrow(self._ids.take(pa.array(numbers))).ids
 
 
 class RowsFound(NamedTuple):

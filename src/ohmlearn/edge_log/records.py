@@ -11,7 +11,7 @@ import os
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_pat
 from ohmlearn.edge_log.manifest import LogError, Manifest, refuse_damaged
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = [
     "TIMES",
@@ -61,7 +64,7 @@ class EdgeColumns(NamedTuple):
             form |= FLOAT32 if self.w.dtype == np.float32 else FLOAT64
         return form
 
-    def take(self, rows: Any) -> EdgeColumns:
+    def take(self, rows: slice | NDArray[Any]) -> EdgeColumns:
         """Return some rows: a slice, a mask or their numbers."""
         w, t = (None if column is None else column[rows] for column in self[2:])
         return EdgeColumns(self.u[rows], self.v[rows], w, t)
@@ -81,7 +84,7 @@ def concatenate(parts: list[EdgeColumns]) -> EdgeColumns:
 
 
 @cache
-def make_schema(form: int) -> Any:
+def make_schema(form: int) -> pyarrow.Schema:
     """Return the Arrow schema of a segment."""
     pa = require_extra("pyarrow", "files")
     fields = [("u", pa.int32()), ("v", pa.int32())]
@@ -92,7 +95,7 @@ def make_schema(form: int) -> Any:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
 
 
-def encode_edges(columns: EdgeColumns) -> Any:
+def encode_edges(columns: EdgeColumns) -> pyarrow.Buffer:
     """Return a record batch as a message of an IPC stream."""
     pa = require_extra("pyarrow", "files")
     schema = make_schema(columns.form)
@@ -104,7 +107,7 @@ def encode_edges(columns: EdgeColumns) -> Any:
     return pa.record_batch(arrays, schema=schema).serialize()
 
 
-def decode_edges(message: Any, form: int) -> EdgeColumns:
+def decode_edges(message: pyarrow.Buffer, form: int) -> EdgeColumns:
     """Return the columns of a message, which are not copied."""
     pa = require_extra("pyarrow", "files")
     batch = pa.ipc.read_record_batch(message, make_schema(form))
@@ -161,7 +164,7 @@ class SegmentFile:
             )
         self._buffer = pa.py_buffer(b"" if self._map is None else self._map)
 
-    def read(self, offset: int, length: int) -> Any:
+    def read(self, offset: int, length: int) -> pyarrow.Buffer:
         """Return some bytes, which are not copied."""
         return self._buffer.slice(offset, length)
 
