@@ -40,13 +40,6 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
         The output, a file or a folder; it need not exist.
     option : str
         Where the path comes from, for the message.
-
-    Examples
-    --------
-    >>> check_folder("/temp/labels.csv", "-o")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: -o /temp/labels.csv: there is no folder /temp; did you mean /tmp?
     """
     missing = _target_of(path).parent
     if missing.is_dir():
@@ -63,12 +56,7 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
 
 
 def check_writable(path: str | os.PathLike[str], option: str = "") -> None:
-    """Refuse an output in a folder where `whole_file` cannot write; nothing is left there.
-
-    Examples
-    --------
-    >>> check_writable("labels.csv", "-o")
-    """
+    """Refuse an output in a folder where `whole_file` cannot write; nothing is left there."""
     aside = _name_aside(_target_of(path))
     try:
         if _is_special(path):
@@ -154,13 +142,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
 
 
 def pack_arrays(arrays: dict[str, Any]) -> bytes:
-    """Return the content of the file that `write_arrays` writes.
-
-    Examples
-    --------
-    >>> unpack_arrays(pack_arrays({"u": np.arange(3)}), "the message")
-    {'u': array([0, 1, 2])}
-    """
+    """Return the content of the file that `write_arrays` writes."""
     file = io.BytesIO()
     _write(file, arrays)
     return file.getvalue()
@@ -272,15 +254,7 @@ def _read_array(content: IO[bytes], member: zipfile.ZipInfo) -> NDArray[Any]:
 def check_arrays(
     arrays: Mapping[str, Any], expected: Mapping[str, DTypeLike], ndim: int = 1
 ) -> None:
-    """Raise ValueError unless all expected arrays are present with the right dtype and `ndim`.
-
-    Examples
-    --------
-    >>> check_arrays({"u": np.zeros(3)}, {"u": np.int32})
-    Traceback (most recent call last):
-    ...
-    ValueError: u must be a vector of int32, got float64 of shape (3,)
-    """
+    """Raise ValueError unless all expected arrays are present with the right dtype and `ndim`."""
     for name, dtype in expected.items():
         if name not in arrays:
             raise ValueError(f"{name} is missing")

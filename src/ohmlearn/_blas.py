@@ -25,15 +25,6 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit holds for the whole process while any thread is inside. Other code may be slower
     meanwhile, but gets the same results.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> @one_blas_thread()
-    ... def gram(x):
-    ...     return x.T @ x
-    >>> gram(np.ones((3, 1)))
-    array([[3.]])
     """
     global _n_inside, _limit
     with _lock:

@@ -10,18 +10,7 @@ STYLE = "text-align: left"
 
 
 class Shown:
-    """Base class of objects with facts to show. Showing them reads no edge and never fails.
-
-    Examples
-    --------
-    >>> class Herd(Shown):
-    ...     def _facts(self):
-    ...         return {"kind": "<sheep>", "animals": 1200, "grazing": True}
-    >>> Herd()
-    <Herd: kind <sheep>, 1,200 animals, grazing>
-    >>> Herd()._repr_html_()
-    '<table><caption ...>Herd</caption>...<td ...>&lt;sheep&gt;</td>...</table>'
-    """
+    """Base class of objects with facts to show. Showing them reads no edge and never fails."""
 
     def _title(self) -> str:
         """Return what the object is."""

@@ -15,21 +15,7 @@ __all__ = ["Phase", "Watcher", "number_pass", "passes_before", "phase", "watch"]
 
 
 class Phase(NamedTuple):
-    """What a job is doing.
-
-    Examples
-    --------
-    >>> print(Phase("solving"))
-    solving
-    >>> print(Phase("reading edges", 1, 1))
-    reading edges
-    >>> print(Phase("reading edges", 1, 3))
-    reading edges, pass 1 of 3
-    >>> print(Phase("certificate", 2, 20, at_most=True))
-    certificate, pass 2 of at most 20
-    >>> print(Phase("smoothing", 2, 13, part="block"))
-    smoothing, block 2 of 13
-    """
+    """What a job is doing."""
 
     name: str
     number: int | None = None  # of the pass over the edges, or of another part, from 1 on
@@ -62,24 +48,7 @@ _n_before: ContextVar[int] = ContextVar("n_before", default=0)
 
 @contextmanager
 def watch(watcher: Watcher) -> Iterator[None]:
-    """Show the phases of what runs inside.
-
-    Examples
-    --------
-    >>> class Names(list):
-    ...     def begin(self, phase):
-    ...         self.append(phase.name)
-    ...     def end(self):
-    ...         pass
-    >>> names = Names()
-    >>> with watch(names):
-    ...     with phase("calibrating"), phase("solving"):
-    ...         pass
-    ...     with phase("writing"):
-    ...         pass
-    >>> names
-    ['calibrating', 'writing']
-    """
+    """Show the phases of what runs inside."""
     token = _watcher.set(watcher)
     try:
         yield
@@ -119,13 +88,6 @@ def passes_before(n_before: int) -> Iterator[None]:
 
 
 def number_pass(name: str, number: int, total: int, *, at_most: bool = False) -> Phase:
-    """Return the phase of a pass, which counts passes that the caller has made before.
-
-    Examples
-    --------
-    >>> with passes_before(1):
-    ...     print(number_pass("refining", 1, 2))
-    refining, pass 2 of 3
-    """
+    """Return the phase of a pass, which counts passes that the caller has made before."""
     n_before = _n_before.get()
     return Phase(name, n_before + number, n_before + total, at_most)

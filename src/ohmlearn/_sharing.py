@@ -27,20 +27,6 @@ class Shared:
         Held while a kernel works on the object. It is not copied or pickled; see `_state`.
     _readers : Readers
         Threads that only look things up, without the lock; see `_reading`.
-
-    Examples
-    --------
-    >>> class Counter(Shared):
-    ...     def __init__(self):
-    ...         self._share()
-    ...         self.count = 0
-    ...     def add(self):
-    ...         with self._lock, self._changing():
-    ...             self.count += 1
-    >>> counter = Counter()
-    >>> counter.add()
-    >>> counter.count
-    1
     """
 
     _lock: Any
@@ -134,15 +120,7 @@ def in_turn(method: Method) -> Method:
 
 
 def refuse_cut_off(what: str) -> NoReturn:
-    """Raise RuntimeError for an object that a fork has left half-changed.
-
-    Examples
-    --------
-    >>> refuse_cut_off("sparsifier")
-    Traceback (most recent call last):
-    ...
-    RuntimeError: another thread was changing this sparsifier when the process was forked, ...
-    """
+    """Raise RuntimeError for an object that a fork has left half-changed."""
     raise RuntimeError(
         f"another thread was changing this {what} when the process was forked, so its state is "
         f"incomplete in the child; use it in the parent, or fork while no call is at work on it"

@@ -12,16 +12,7 @@ DECORATORS = contextlib.contextmanager.__code__.co_filename  # contexts that dec
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package from which it was called.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as found:
-    ...     warnings.simplefilter("always")
-    ...     warn("there are no edges")
-    >>> print(found[0].message)
-    there are no edges
-    """
+    """Warn at the line outside this package from which it was called."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back

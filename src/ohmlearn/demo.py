@@ -1,9 +1,11 @@
 """The command ``ohmlearn demo``: label all points from four labels and 30 million edges."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,9 @@ from ohmlearn.report.html_page import (
     style_axes,
 )
 from ohmlearn.report.process_cost import cpu_seconds, peak_memory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
 
@@ -73,15 +78,7 @@ class Demo:
 
 
 def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
-    """Stream the graph through Sparse-HFS, then certify and refine the result.
-
-    Examples
-    --------
-    >>> from ohmlearn import demo
-    >>> found = demo.run(n_points=605, n_neighbors=225)
-    >>> found.n_edges, found.exact.right
-    (74154, 1.0)
-    """
+    """Stream the graph through Sparse-HFS, then certify and refine the result."""
     start = time.perf_counter()
     points = gallery.paper_points(n_points)
     classes = make_classes(n_points)
@@ -170,9 +167,9 @@ def describe(demo: Demo) -> str:
     return "\n".join(lines)
 
 
-def draw(demo: Demo) -> Any:
+def draw(demo: Demo) -> Figure:
     """Draw the given labels, the labels found, and their scores."""
-    figure = new_figure(10, 5.0)
+    figure: Figure = new_figure(10, 5.0)
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 3.4])
     grey = np.full(len(demo.points), GREY)
     drawn = [

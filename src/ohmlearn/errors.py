@@ -238,14 +238,7 @@ def _restore(cls: type[OhmError], *args: Any) -> OhmError:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says in one line, for the message of another `OhmError`.
-
-    Examples
-    --------
-    >>> from ohmlearn.errors import InputError, bad_value, text_of
-    >>> print(InputError(f"batch 3: {text_of(bad_value('w', 'be finite', float('nan')))}"))
-    batch 3: w must be finite, got nan
-    """
+    """Return what an error says in one line, for the message of another `OhmError`."""
     text = error.text() if isinstance(error, OhmError) else str(error)
     return " ".join(text.split()) or type(error).__name__
 
@@ -266,16 +259,7 @@ class InputError(OhmError, ValueError):
 
 
 def bad_value(name: str, must: str, value: Any, remedy: str | None = None) -> InputError:
-    """Return the error of a parameter whose value is not what it must be.
-
-    Examples
-    --------
-    >>> from ohmlearn.errors import bad_value
-    >>> raise bad_value("max_iter", "be None or an integer >= 0", -1)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: max_iter must be None or an integer >= 0, got -1
-    """
+    """Return the error of a parameter whose value is not what it must be."""
     return InputError(
         f"{Param(name)} must {must}, got {_in_python(value)}", value=value, remedy=remedy
     )

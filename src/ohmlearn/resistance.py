@@ -30,7 +30,7 @@ def effective_resistance(
     *,
     epsilon: float = 0.2,
     exact: bool | None = None,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """Effective resistance of every edge, or between given pairs of nodes.
@@ -62,6 +62,16 @@ def effective_resistance(
     -------
     ndarray of float
         Infinite for pairs in different components, zero for a node and itself.
+
+    Notes
+    -----
+    R(u, v) = b'L^+ b with b = 1_u - 1_v. The estimates are squared distances in a random projection
+    of the nodes, Z = L^+ B' W^(1/2) Q with random columns Q, one solve for each [1]_.
+
+    References
+    ----------
+    .. [1] D. A. Spielman and N. Srivastava, "Graph sparsification by effective resistances",
+       SIAM Journal on Computing 40, 2011.
 
     Examples
     --------

@@ -155,7 +155,7 @@ class LaplacianSolver(Shown, Shared):
         graph: Graph | Any,
         *,
         ground: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: object = None,
         n_jobs: int | None = None,
         method: Method = "auto",
     ) -> None:

@@ -61,6 +61,7 @@ def test_ties_count_one_half():
 
 
 def test_labels_are_drawn_from_the_outer_clusters():
+    assert [draw.tolist() for draw in draw_labelled(12_100, 1, 0)] == [[1915, 2072, 8191, 11898]]
     outer = round(N * 4050 / 12_100)
     for draw in draw_labelled(N, 20, 3):
         assert len(set(draw.tolist())) == 4

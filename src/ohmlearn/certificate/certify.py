@@ -1,12 +1,7 @@
 """How far a sparsifier H is from its graph G, measured in a few passes over the edges of G.
 
-With x'L_H x / x'L_G x the ratio of the energies of H and G, H is an epsilon-sparsifier if all
-ratios lie in [1 - epsilon, 1 + epsilon]. Their inverses are the eigenvalues of M = L_H^+ L_G,
-symmetric in the inner product x'L_H y: the smallest ratio is 1 / lambda_max, the largest is
-1 / lambda_min. A step of Lanczos on M is a pass over G and a solve with H.
-
-Rayleigh-Ritz values lie within [lambda_min, lambda_max], so they give a lower bound of epsilon.
-Random starting vectors make an upper bound possible (see `lanczos`).
+`certify` is the loop; lanczos.py derives the bounds, search_space.py has the basis and its rounding
+errors, spanning_forest.py bounds the error of a solve.
 """
 
 import math
@@ -153,13 +148,13 @@ def certify(
     edges: object,
     h: Any,
     *,
-    at: Any = None,
-    since: Any = None,
+    at: object = None,
+    since: object = None,
     eta: float = 0.05,
     confidence: float = 0.999,
     max_passes: int | None = None,
     n_starts: int = 4,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Certificate:
@@ -206,6 +201,32 @@ def certify(
     -----
     UserWarning
         If `h` has more edges than the graph, because the arguments may be swapped.
+
+    Notes
+    -----
+    H is an epsilon-sparsifier if all ratios x'L_H x / x'L_G x lie in [1 - epsilon, 1 + epsilon].
+    Their inverses are the eigenvalues of M = L_H^+ L_G, which is symmetric in the inner product
+    x'L_H y. A step of Lanczos on M is a pass over G and a solve with H. Ritz values lie within
+    [lambda_min, lambda_max], so they give a lower bound of epsilon.
+
+    The upper bound comes from the random starts: in one of them, an eigenvector has a share above
+    c² of the squared norm, with probability 1 - delta / 2. With J the Jacobi matrix of that start
+    and e(t) = (p_0(t), ..., p_(k-1)(t)) its orthonormal polynomials, lambda_max is at most the U
+    where
+
+        U e(U)' J^-1 e(U) = 1 / c²,
+
+    and lambda_min is bounded from below in the same way with U - J [1]_. The number of passes may
+    depend on the results. The bounds of [2]_ need no Jacobi matrix, but were always looser.
+
+    References
+    ----------
+    .. [1] J. L. M. van Dorsselaer, M. E. Hochstenbach and H. A. van der Vorst, "Computing
+       probabilistic bounds for extreme eigenvalues of symmetric matrices with the Lanczos method",
+       SIAM Journal on Matrix Analysis and Applications 22, 2000.
+    .. [2] J. Kuczynski and H. Wozniakowski, "Estimating the largest eigenvalue by the power and
+       Lanczos algorithms with a random start", SIAM Journal on Matrix Analysis and Applications
+       13, 1992.
 
     Examples
     --------

@@ -193,13 +193,7 @@ class Lanczos:
 
 
 def _least_share(rank: int, n_starts: int, delta: float) -> float:
-    """Return c: an eigenvector has a share above c^2 in a start, with probability 1 - delta / 2.
-
-    Examples
-    --------
-    >>> round(_least_share(1000, 4, 0.001), 4)
-    0.006
-    """
+    """Return c: an eigenvector has a share above c^2 in a start, with probability 1 - delta / 2."""
     if rank == 1:
         return 1.0
     tail = (delta / 2.0) ** (1.0 / n_starts)

@@ -36,14 +36,6 @@ class SpanningForest:
     ----------
     contrast : float
         Largest product of the degree of a node and its resistance to the root.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> path = gallery.path(3)
-    >>> forest = SpanningForest(path, path.components()[1])
-    >>> forest.norms(np.array([[1.0], [0.0], [-1.0]]))  # one unit through two edges
-    array([1.41421356])
     """
 
     def __init__(self, graph: Graph, component: NDArray[np.int32]) -> None:
@@ -97,13 +89,6 @@ def _leave_out(
 
     An edge is not in it if heavier edges connect its ends. Sorting takes longest, and few edges
     are left to sort.
-
-    Examples
-    --------
-    >>> edges = np.triu_indices(40, 1)
-    >>> u, v, w = _leave_out(40, *edges, np.arange(780.0, 0.0, -1.0))
-    >>> len(w), float(w.min())
-    (160, 621.0)
     """
     first = len(w) - HEAVY * n
     if first < HEAVY * n:

@@ -123,7 +123,7 @@ def multiply_partition(
     component : ndarray of int, optional
         Components of the sparsifier, in the first pass.
     watched : (ndarray, ndarray), optional
-        The arguments of ``Surroundings``, if those are wanted.
+        See `ohmlearn.edges.passes.Passes`.
     weigh : callable, optional
         That of ``read_pass``, for edges with times.
     name : str

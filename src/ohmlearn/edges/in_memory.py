@@ -22,13 +22,7 @@ __all__ = ["ArrayEdges", "GraphEdges", "IterableEdges", "NamedEdges"]
 
 
 class ArrayEdges(Edges):
-    """Arrays (u, v), (u, v, w) or (u, v, w, t) of numbers.
-
-    Examples
-    --------
-    >>> [batch.w for batch in ArrayEdges(([0, 1], [1, 2], [1, 2]))]
-    [array([1., 2.])]
-    """
+    """Arrays (u, v), (u, v, w) or (u, v, w, t) of numbers."""
 
     sources = ("the arrays",)
 
@@ -47,14 +41,6 @@ class IterableEdges(Edges):
     """Batches (u, v), (u, v, w) or (u, v, w, t): an iterable of them, or a function that makes one.
 
     An iterator can be read once; lists, and functions, any number of times.
-
-    Examples
-    --------
-    >>> edges = IterableEdges([([0], [1]), ([1], [2], [0.5])])
-    >>> [batch.u.tolist() for batch in edges], edges.rereadable
-    ([[0], [1]], True)
-    >>> IterableEdges(iter([])).rereadable
-    False
     """
 
     def __init__(self, given: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
@@ -88,14 +74,7 @@ class IterableEdges(Edges):
 
 
 class NamedEdges(IterableEdges):
-    """Batches whose ends are ids of any type, which are numbered as they are read.
-
-    Examples
-    --------
-    >>> edges = NamedEdges([(["ann"], ["bob"]), (["bob"], ["cy"])])
-    >>> [batch.v.tolist() for batch in edges], edges.nodes.ids().tolist()
-    ([[1], [2]], ['ann', 'bob', 'cy'])
-    """
+    """Batches whose ends are ids of any type, which are numbered as they are read."""
 
     nodes: NodeTable
 
@@ -109,14 +88,7 @@ class NamedEdges(IterableEdges):
 
 
 class GraphEdges(Edges):
-    """The edges of a graph in memory, each once.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> [batch.v.tolist() for batch in GraphEdges(gallery.path(3))]
-    [[1, 2]]
-    """
+    """The edges of a graph in memory, each once."""
 
     nodes_are_final = True
     sources = ("the graph",)

@@ -28,7 +28,6 @@ __all__ = [
     "GraphPasses",
     "PassTotals",
     "Passes",
-    "Surroundings",
     "check_first_pass",
     "multiply_laplacian",
     "pass_bytes",
@@ -36,45 +35,8 @@ __all__ = [
 ]
 
 
-class Surroundings:
-    """Degrees of all nodes, and sums over the neighbours of some nodes, found in a pass.
-
-    Parameters
-    ----------
-    x : ndarray of float32, shape (n_nodes, n_chosen)
-        A column for each of the chosen nodes.
-    nodes : ndarray of int, shape (n_chosen,)
-        The chosen nodes, each once.
-
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_nodes,)
-        Sum of w over the edges of each node.
-    sums : ndarray of shape (n_chosen,)
-        For each chosen node the sum of w times its column of x, over its edges.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> around = Surroundings(np.array([[1.0], [2.0], [4.0]], np.float32), np.array([1]))
-    >>> edges = _core.EdgePass(np.empty((3, 0)), np.empty((3, 0)), 1)
-    >>> around.watch(edges)
-    >>> edges.add(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 0.5]))
-    >>> edges.finish()
-    >>> around.degrees, around.sums
-    (array([1. , 1.5, 0.5]), array([3.]))
-    """
-
-    def __init__(self, x: NDArray[np.float32], nodes: NDArray[np.int64]) -> None:
-        self.x, self.nodes = np.ascontiguousarray(x), nodes
-        self._column = np.full(len(x), -1, dtype=np.int32)
-        self._column[nodes] = np.arange(len(nodes), dtype=np.int32)
-        self.degrees = np.zeros(len(x))
-        self.sums = np.zeros(len(nodes))
-
-    def watch(self, edges: _core.EdgePass) -> None:
-        """Ask a pass for them."""
-        edges.watch(self._column, self.x, self.degrees, self.sums)
+# A column of x for each of some nodes, and these nodes.
+ColumnsOfNodes = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 class PassTotals(NamedTuple):
@@ -84,7 +46,7 @@ class PassTotals(NamedTuple):
     n_edges: int
     weight: float  # sum over the edges; 0 for a Graph, which cannot change between passes
     lost_edge: tuple[int, int] | None = None
-    # In the first pass, if `Surroundings` are asked for.
+    # In the first pass, if something is watched.
     degrees: NDArray[np.float64] | None = None
     sums: NDArray[np.float64] | None = None
 
@@ -98,10 +60,13 @@ class Passes(ABC):
         Passes done, and edges read in all of them together.
     lost_edge : (int, int) or None
         The first edge found between components of H or to a node that H does not have.
-    watched : (ndarray, ndarray) or None
-        If set before the first pass, the arguments of `Surroundings` that are found in it.
-    degrees, sums : ndarray or None
-        What it has found.
+    watched : ColumnsOfNodes or None
+        If set before the first pass, it also finds `degrees` and `sums`: columns x of float32, one
+        for each of some nodes, and these nodes, each once.
+    degrees : ndarray of shape (n_nodes,) or None
+        Sum of w over the edges of each node.
+    sums : ndarray of shape (n_chosen,) or None
+        For each of the watched nodes the sum of w times its column of x, over its edges.
     """
 
     def __init__(self, component: NDArray[np.int32], reader: str) -> None:
@@ -110,7 +75,7 @@ class Passes(ABC):
         self.passes = 0
         self.edges_read = 0
         self.lost_edge: tuple[int, int] | None = None
-        self.watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None
+        self.watched: ColumnsOfNodes | None = None
         self.degrees: NDArray[np.float64] | None = None
         self.sums: NDArray[np.float64] | None = None
         self._reader = reader
@@ -145,7 +110,8 @@ class Passes(ABC):
     def find_extra(self, h: Graph) -> tuple[int, int] | None:
         """Return an edge of H between two components of G, after the first pass."""
         u, v, _ = h.edges()
-        return _first_where(self._roots[u] != self._roots[v], u, v)
+        extra = np.flatnonzero(self._roots[u] != self._roots[v])
+        return (int(u[extra[0]]), int(v[extra[0]])) if len(extra) > 0 else None
 
 
 class BatchPasses(Passes):
@@ -165,17 +131,6 @@ class BatchPasses(Passes):
         Number of threads, as in scikit-learn.
     view : TimeView, optional
         Which of the edges count, and how much; they need times then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ohmlearn.edges.in_memory import IterableEdges
-    >>> edges = IterableEdges([([0], [1]), ([1], [2])])
-    >>> source = BatchPasses(edges, np.array([0, 0, 1], dtype=np.int32), "this")
-    >>> source.multiply(np.array([[1.0], [0.0], [0.0]])).ravel()
-    array([ 1., -1.,  0.])
-    >>> source.lost_edge, source.passes, source.edges_read
-    ((1, 2), 1, 2)
     """
 
     def __init__(
@@ -239,43 +194,35 @@ def read_pass(
     component: NDArray[np.int32] | None,
     roots: NDArray[np.int32],
     threads: int = 1,
-    watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None,
+    watched: ColumnsOfNodes | None = None,
     weigh: Callable[..., tuple[Any, ...]] | None = None,
 ) -> PassTotals:
     """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
 
-    `watched` are the arguments of `Surroundings`, if those are wanted. `weigh` makes batches
-    (u, v, w) of batches with times, see `TimeView.weigh`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> batch = Batch(np.array([0]), np.array([1]), np.array([2.0]))
-    >>> read_pass([batch], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
-    PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
+    For `watched` see `Passes`. `weigh` makes batches (u, v, w) of batches with times, see
+    `TimeView.weigh`.
     """
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
-    around = None if watched is None else Surroundings(*watched)
-    edges = _core.EdgePass(x, result, threads)
-    if around is not None:
-        around.watch(edges)
+    edges, degrees, sums = _core.EdgePass(x, result, threads), None, None
+    if watched is not None:
+        columns, nodes = np.ascontiguousarray(watched[0]), watched[1]
+        column_of = np.full(len(columns), -1, dtype=np.int32)
+        column_of[nodes] = np.arange(len(nodes), dtype=np.int32)
+        degrees, sums = np.zeros(len(columns)), np.zeros(len(nodes))
+        edges.watch(column_of, columns, degrees, sums)
     if component is not None:
         edges.join(component, roots)
     for number, (u, v, w, t) in enumerate(batches):
         fault = _core.find_fault(MAX_NODES, threads, u, v, w)
         if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, _name_edges(read))
+            raise_edge_fault(fault, MAX_NODES, EdgeNames(*(_namer(end, read) for end in "uvw")))
         read += len(u)
         if weigh is not None:
             u, v, w = weigh(u, v, w, Batch(u, v, w, t).need_times(number))
         edges.add(u, v, w)
         count += len(u)
         weight += len(u) if w is None else float(w.sum(dtype=np.float64))
-    lost = edges.finish()
-    totals = PassTotals(result, count, weight, lost)
-    if around is None:
-        return totals
-    return totals._replace(degrees=around.degrees, sums=around.sums)
+    return PassTotals(result, count, weight, edges.finish(), degrees, sums)
 
 
 def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
@@ -283,11 +230,6 @@ def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
 
     The product takes 8 bytes per node and column. If it has more than 4 MiB, or with many threads,
     edges are sorted about a million at a time, which takes up to 48 MiB.
-
-    Examples
-    --------
-    >>> pass_bytes(100_000, 4) / 2**20, pass_bytes(1_000_000, 58) / 2**20
-    (3.05..., 490.5...)
     """
     threads = check_n_jobs(n_jobs)
     return 8 * n_nodes * n_columns + _core.EdgePass.bytes(n_nodes, n_columns, threads)
@@ -296,33 +238,13 @@ def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
 def multiply_laplacian(
     graph: Graph, x: NDArray[np.float64], threads: int = 1
 ) -> NDArray[np.float64]:
-    """Return L x for an (n_nodes, n_columns) array; the error is relative to differences of x.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> multiply_laplacian(gallery.path(3), np.array([[1.0], [0.0], [2.0]])).ravel()
-    array([ 1., -3.,  2.])
-    """
+    """Return L x for an (n_nodes, n_columns) array; the error is relative to differences of x."""
     product = np.empty_like(x, order="C")
     x = np.ascontiguousarray(x)
     _core.laplacian_product(graph.indptr, graph.indices, graph.weights, x, product, threads)
     return product
 
 
-def _name_edges(start: int) -> EdgeNames:
-    """Names of the edges of a batch, counted from the beginning of the stream."""
-    return EdgeNames(
-        lambda at: f"u of edge {start + at}",
-        lambda at: f"v of edge {start + at}",
-        lambda at: f"w of edge {start + at}",
-    )
-
-
-def _first_where(
-    mask: NDArray[np.bool_], u: NDArray[Any], v: NDArray[Any]
-) -> tuple[int, int] | None:
-    if not mask.any():
-        return None
-    at = int(np.argmax(mask))
-    return int(u[at]), int(v[at])
+def _namer(end: str, start: int) -> Callable[[int], str]:
+    """Return a function that names an edge of a batch, counted from the beginning of the stream."""
+    return lambda at: f"{end} of edge {start + at}"

@@ -68,17 +68,6 @@ class TimeFiltered(WrappedEdges):
     ----------
     latest : float
         The latest time of all edges read so far, whether they count or not.
-
-    Examples
-    --------
-    >>> from ohmlearn.edges.in_memory import IterableEdges
-    >>> edges = IterableEdges([([0, 1], [1, 2], None, [3.0, 7.0])])
-    >>> [batch.u.tolist() for batch in edges.since(5.0)]
-    [[1]]
-    >>> list(TimeFiltered(edges, TimeView(since=8.0), needs_edges=True))
-    Traceback (most recent call last):
-    ...
-    ValueError: no edge counts since 8; the latest is of 7
     """
 
     has_times = False
@@ -117,17 +106,6 @@ class Watched(WrappedEdges):
     inner : Edges
     read : callable
         Called with the batches and the number of the pass, from 1 on.
-
-    Examples
-    --------
-    >>> from ohmlearn.edges.in_memory import ArrayEdges
-    >>> def read(batches, number):
-    ...     for batch in batches:
-    ...         yield batch
-    ...         print(f"pass {number}, {len(batch.u)} edges")
-    >>> for batch in Watched(ArrayEdges(([0, 1], [1, 2])), read):
-    ...     pass
-    pass 1, 2 edges
     """
 
     def __init__(
@@ -161,15 +139,6 @@ class DegreeCounting(WrappedEdges):
     count, and parallel edges add up, as in `Graph.degrees`. A batch is counted when the next one is
     asked for: one that the reader refuses is not. To the last bit, degrees do not depend on how
     edges are divided into batches. Every pass starts to count from zero.
-
-    Examples
-    --------
-    >>> from ohmlearn import StreamingSparsifier, gallery
-    >>> from ohmlearn.edges.in_memory import GraphEdges
-    >>> edges = DegreeCounting(GraphEdges(gallery.complete(300)))
-    >>> h = StreamingSparsifier(epsilon=0.9, random_state=0).update(edges).snapshot()
-    >>> edges.degrees_of(3), bool((h.degrees == edges.degrees_of(300)).all())
-    (array([299., 299., 299.]), False)
     """
 
     def __init__(self, inner: Edges) -> None:
@@ -177,17 +146,7 @@ class DegreeCounting(WrappedEdges):
         self._sums = np.zeros(0)
 
     def degrees_of(self, n_nodes: int) -> NDArray[np.float64]:
-        """Return the degrees of the nodes 0, ..., n_nodes - 1; those without edges have degree 0.
-
-        Examples
-        --------
-        >>> from ohmlearn.edges.in_memory import IterableEdges
-        >>> edges = DegreeCounting(IterableEdges([([0], [1], [2.0]), ([1, 3], [2, 3])]))
-        >>> for batch in edges:
-        ...     pass
-        >>> edges.degrees_of(5)
-        array([2., 3., 1., 0., 0.])
-        """
+        """Return the degrees of the nodes 0, ..., n_nodes - 1; 0 for those without edges."""
         degrees = np.zeros(n_nodes)
         n_known = min(n_nodes, len(self._sums))
         degrees[:n_known] = self._sums[:n_known]

@@ -30,8 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "adopt_csr", "with_nodes"]
 
+Offsets = NDArray[np.int64]
+Ends = NDArray[np.int32]
+Weights = NDArray[np.float64]
 
-def adopt_csr(indptr: Any, indices: Any, weights: Any) -> "Graph":
+
+def adopt_csr(indptr: Offsets, indices: Ends, weights: Weights) -> "Graph":
     """Return the graph of arrays that a kernel has made, without a check or a copy."""
     return Graph._from_csr(indptr, indices, weights)
 
@@ -88,9 +92,9 @@ class Graph(Shown):
            [3. , 2. , 0. ]])
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    weights: NDArray[np.float64]
+    indptr: Offsets
+    indices: Ends
+    weights: Weights
     n_self_loops_dropped: int
     n_zero_weights_dropped: int
     nodes: NodeTable | None = None
@@ -102,7 +106,14 @@ class Graph(Shown):
         )
 
     @classmethod
-    def _build(cls, u: Any, v: Any, w: Any, n_nodes: Any, names: EdgeNames) -> Self:
+    def _build(
+        cls,
+        u: NDArray[Any],
+        v: NDArray[Any],
+        w: NDArray[Any] | None,
+        n_nodes: int,
+        names: EdgeNames,
+    ) -> Self:
         """Build from checked arrays."""
         if u.dtype != v.dtype:
             u, v = u.astype(np.int64), v.astype(np.int64)
@@ -116,7 +127,7 @@ class Graph(Shown):
         return graph
 
     @classmethod
-    def _from_csr(cls, indptr: Any, indices: Any, weights: Any) -> Self:
+    def _from_csr(cls, indptr: Offsets, indices: Ends, weights: Weights) -> Self:
         """Take over the arrays of a kernel; `adopt_csr` is for other packages."""
         graph = cls.__new__(cls)
         graph.indptr, graph.indices, graph.weights = indptr, indices, weights
@@ -207,7 +218,7 @@ class Graph(Shown):
         return graph
 
     @classmethod
-    def from_scipy(cls, A: Any) -> Self:
+    def from_scipy(cls, A: object) -> Self:
         """Make a graph from a symmetric adjacency matrix, sparse or dense.
 
         Parameters
@@ -225,7 +236,7 @@ class Graph(Shown):
         return cls._build_from_both(convert.adjacency_entries(A))
 
     @classmethod
-    def from_laplacian(cls, L: Any) -> Self:
+    def from_laplacian(cls, L: object) -> Self:
         """Make a graph from its Laplacian, degrees minus adjacency, sparse or dense.
 
         Parameters
@@ -244,7 +255,7 @@ class Graph(Shown):
         return cls._build_from_both(convert.laplacian_entries(L))
 
     @classmethod
-    def from_networkx(cls, G: Any, *, weight: str | None = "weight") -> Self:
+    def from_networkx(cls, G: object, *, weight: str | None = "weight") -> Self:
         """Make a graph from an undirected networkx graph or multigraph.
 
         Parameters
@@ -271,7 +282,7 @@ class Graph(Shown):
         return graph
 
     @classmethod
-    def from_igraph(cls, g: Any, *, weights: str | None = "weight") -> Self:
+    def from_igraph(cls, g: object, *, weights: str | None = "weight") -> Self:
         """Make a graph from an undirected igraph graph.
 
         Parameters
@@ -293,7 +304,7 @@ class Graph(Shown):
 
     @classmethod
     def from_edge_index(
-        cls, edge_index: Any, edge_weight: Any = None, *, n_nodes: int | None = None
+        cls, edge_index: object, edge_weight: object = None, *, n_nodes: int | None = None
     ) -> Self:
         """Make a graph from PyTorch Geometric's ``edge_index``, tensors or arrays.
 

@@ -29,16 +29,6 @@ class TimeView:
         Needs `at`.
     since : float, optional
         Earlier edges do not count. Not together with a half-life.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> t = np.array([0.0, 10.0, 20.0])
-    >>> view = TimeView(at=20.0, half_life=10.0)
-    >>> view.weigh(np.arange(3), np.arange(1, 4), None, t)
-    (array([0, 1, 2]), array([1, 2, 3]), array([0.25, 0.5 , 1.  ], dtype=float32))
-    >>> TimeView(since=5.0).weigh(np.arange(3), np.arange(1, 4), None, t)
-    (array([1, 2]), array([2, 3]), None)
     """
 
     at: float | None = None

@@ -72,7 +72,7 @@ def certified_bound(
     certificate: Certificate | None = None,
     *,
     delta: float = 0.05,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> CertifiedBound:
     """Compute the bounds for the answer of a fitted `HFSClassifier`.

@@ -48,7 +48,7 @@ class SpectralExtremes:
 
 @one_blas_thread()
 def spectral_extremes(
-    graph: Any, *, random_state: Any = None, n_jobs: int | None = None
+    graph: Any, *, random_state: object = None, n_jobs: int | None = None
 ) -> SpectralExtremes:
     """Compute the second smallest and the largest eigenvalue of the Laplacian.
 

@@ -37,13 +37,7 @@ JOB = "ohmlearn.paper.experiment_job"  # run as a program
 
 @dataclass(frozen=True)
 class ExperimentSettings:
-    """Settings of the experiment.
-
-    Examples
-    --------
-    >>> len(ExperimentSettings.choose().jobs()), len(ExperimentSettings.choose(quick=True).jobs())
-    (25, 9)
-    """
+    """Settings of the experiment."""
 
     neighbours: tuple[int, ...] = NEIGHBOURS
     paper_scheme: tuple[int, ...] = PAPER_SCHEME
@@ -83,15 +77,7 @@ class ExperimentSettings:
 
 
 def run_experiment(settings: ExperimentSettings) -> dict[str, Any]:
-    """Run all jobs, with progress on stderr, and return all results.
-
-    Examples
-    --------
-    >>> from ohmlearn.paper.experiment import ExperimentSettings, run_experiment
-    >>> small = ExperimentSettings((30,), (), draws=2, n_points=300, workers=1)
-    >>> [sorted(found) for found in run_experiment(small)["results"]]
-    [['exact', 'k', 'n_edges', 'stored', 'stream']]
-    """
+    """Run all jobs, with progress on stderr, and return all results."""
     jobs = settings.jobs()
     done: list[dict[str, Any]] = []
     with (

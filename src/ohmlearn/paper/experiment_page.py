@@ -1,12 +1,21 @@
 """Figures and page of the paper's experiment."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn import gallery
-from ohmlearn.paper.experiment_job import REFINED_PASSES, STORED_LIMIT, draw_labelled, make_classes
+from ohmlearn.paper.experiment_job import (
+    REFINED_PASSES,
+    STORED_LIMIT,
+    Floats,
+    draw_labelled,
+    make_classes,
+)
 from ohmlearn.report.html_page import (
     COLOURS,
     INK,
@@ -17,31 +26,43 @@ from ohmlearn.report.html_page import (
     style_axes,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_points", "make_markdown", "make_page", "write_figures"]
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
 REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
 NAMES = {"exact": "stable-HFS, exact", "sparse": "Sparse-HFS, one pass", "refined": REFINED}
-STYLES = {
+STYLES: dict[str, dict[str, Any]] = {
     "exact": {"color": GREY, "marker": "s", "markersize": 6, "linewidth": 3, "alpha": 0.7},
     "sparse": {"color": BLUE, "marker": "o", "markersize": 4},
     "refined": {"color": ORANGE, "marker": "D", "markersize": 3.5, "linestyle": "--"},
 }
 
 
-def draw_points(axes: Any, points: Any, colours: Any, labelled: Any, classes: Any) -> None:
+def draw_points(
+    axes: Axes,
+    points: Floats,
+    colours: NDArray[np.str_],
+    labelled: NDArray[np.int64],
+    classes: Floats,
+) -> None:
     """Draw points in the plane, the labelled ones as stars."""
-    axes.scatter(*points.T, c=colours, s=1.2, linewidths=0, rasterized=True)
+    axes.scatter(points[:, 0], points[:, 1], c=colours, s=1.2, linewidths=0, rasterized=True)
     for sign, colour in ((1.0, BLUE), (-1.0, ORANGE)):
         here = points[labelled[classes[labelled] == sign]]
-        axes.scatter(*here.T, marker="*", s=150, c=colour, edgecolors=INK, linewidths=1.0)
+        axes.scatter(
+            here[:, 0], here[:, 1], marker="*", s=150, c=colour, edgecolors=INK, linewidths=1.0
+        )
     axes.set(xticks=[], yticks=[])  # no equal aspect, because much of the height is gaps
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def _draw_data(axes: Any, results: dict[str, Any]) -> None:
+def _draw_data(axes: Axes, results: dict[str, Any]) -> None:
     settings = results["settings"]
     n = settings["n_points"]
     classes = make_classes(n)
@@ -55,7 +76,7 @@ def _neighbours(results: dict[str, Any]) -> list[int]:
     return [found["k"] for found in results["results"]]
 
 
-def _draw_error(axes: Any, results: dict[str, Any]) -> None:
+def _draw_error(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(b) share of wrong labels, mean and range over draws", "", "error")
     k = _neighbours(results)
     for name in ("exact", "sparse", "refined"):
@@ -69,7 +90,7 @@ def _draw_error(axes: Any, results: dict[str, Any]) -> None:
     add_legend(axes, loc="upper left", bbox_to_anchor=(0.02, 1.0))
 
 
-def _draw_ratio(axes: Any, results: dict[str, Any]) -> None:
+def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(c) edges kept, |H| / |G|", "neighbours k", "share")
     k = _neighbours(results)
     shares = [found["stream"]["kept_share"] for found in results["results"]]
@@ -94,7 +115,7 @@ COSTS += [("exact", "stored", "cost")]
 STORED = "graph in memory, exact"
 
 
-def _draw_cost(axes: Any, results: dict[str, Any], key: str, scale: float) -> None:
+def _draw_cost(axes: Axes, results: dict[str, Any], key: str, scale: float) -> None:
     for name, kind, cost in COSTS:
         found = [f for f in results["results"] if cost in f[kind]]
         values = [f[kind][cost][key] / scale for f in found]
@@ -102,22 +123,22 @@ def _draw_cost(axes: Any, results: dict[str, Any], key: str, scale: float) -> No
         axes.plot([f["k"] for f in found], values, label=label, **STYLES[name])
 
 
-def _draw_memory(axes: Any, results: dict[str, Any]) -> None:
+def _draw_memory(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(d) peak memory of the process", "neighbours k", "GiB")
     _draw_cost(axes, results, "peak_bytes", 2**30)
     axes.set_ylim(bottom=0)
     add_legend(axes, loc="upper right", bbox_to_anchor=(1.0, 0.75))
 
 
-def _draw_time(axes: Any, results: dict[str, Any]) -> None:
+def _draw_time(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(d) processor time, start to labels", "neighbours k", "seconds")
     _draw_cost(axes, results, "cpu_seconds", 1.0)
     axes.set_ylim(bottom=0)
 
 
-def _make_findings(results: dict[str, Any]) -> Any:
+def _make_findings(results: dict[str, Any]) -> Figure:
     """Draw the figure of the paper: (a) next to (b) and (c)."""
-    figure = new_figure(9.5, 6.2)
+    figure: Figure = new_figure(9.5, 6.2)
     grid = figure.add_gridspec(2, 2, width_ratios=[1, 6.2], height_ratios=[1.6, 1])
     _draw_data(figure.add_subplot(grid[:, 0]), results)
     top = figure.add_subplot(grid[0, 1])
@@ -126,8 +147,8 @@ def _make_findings(results: dict[str, Any]) -> Any:
     return figure
 
 
-def _make_costs(results: dict[str, Any]) -> Any:
-    figure = new_figure(9.5, 3.4)
+def _make_costs(results: dict[str, Any]) -> Figure:
+    figure: Figure = new_figure(9.5, 3.4)
     left, right = figure.subplots(1, 2)
     _draw_memory(left, results)
     _draw_time(right, results)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.points.exact_neighbors import NeighborIndex
 from ohmlearn.points.kernel_pairs import default_gamma, kernel_edges
 from ohmlearn.points.neighbor_edges import knn_edges
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges", "refuse_lost_points"]
 
@@ -30,19 +31,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Affinity:
-    """How points are joined by edges: the parameters of an estimator that control this.
+    """How points are joined by edges: the parameters of an estimator that control this."""
 
-    Examples
-    --------
-    >>> points = np.array([[0.0], [1.0], [3.0]])
-    >>> affinity = Affinity("knn", n_neighbors=1, weights="uniform")
-    >>> [(u.tolist(), v.tolist()) for u, v, *_ in affinity.edges(points)]
-    [([0, 1], [1, 2])]
-    >>> affinity.extend(np.array([[0.4]]), points, np.array([[1.0], [2.0], [4.0]]))
-    array([[1.]])
-    """
-
-    kind: str | Callable[..., Any] = "knn"
+    kind: str | Callable[..., Matrix] = "knn"
     n_neighbors: int = NEIGHBORS
     weights: Literal["uniform", "gaussian"] = WEIGHTS
     kernel_gamma: float | None = None
@@ -50,7 +41,7 @@ class Affinity:
     metric: Literal["euclidean", "cosine"] = "euclidean"
     neighbors: Literal["exact", "faiss"] = "exact"
 
-    def edges(self, X: Any) -> Edges:
+    def edges(self, X: Matrix) -> Edges:
         """Return a stream of edges that can be read again."""
         if self.kind == "precomputed":
             return GraphEdges(X if isinstance(X, Graph) else Graph.from_scipy(X))
@@ -73,7 +64,7 @@ class Affinity:
         return CallableEdges(X, self.kind)
 
     @one_blas_thread()
-    def extend(self, new: Any, X: Any, values: Floats) -> Floats:
+    def extend(self, new: Matrix, X: Matrix, values: Floats) -> Floats:
         """Return, for each new point, the sum of weight times value over its neighbours in X.
 
         The weights of each new point have an arbitrary scale.
@@ -86,7 +77,7 @@ class Affinity:
             total[part] = join(new[part]) @ values
         return total
 
-    def _joiner(self, X: Any) -> Callable[[Any], Any]:
+    def _joiner(self, X: Matrix) -> Callable[[Matrix], Matrix]:
         """Return a function that computes the weights between new points and X."""
         if self.kind == "precomputed":
             return lambda new: scipy.sparse.csr_array(new)
@@ -97,12 +88,12 @@ class Affinity:
             return self._join_all(X)
         return self._join_nearest(X)
 
-    def _join_all(self, X: Any) -> Callable[[Any], Any]:
+    def _join_all(self, X: Matrix) -> Callable[[Matrix], Matrix]:
         from sklearn.metrics import euclidean_distances, pairwise_distances
 
         gamma = self._gamma(X)
 
-        def join(new: Any) -> Any:
+        def join(new: Matrix) -> Matrix:
             if scipy.sparse.issparse(X):
                 squares = euclidean_distances(new, X, squared=True)
             else:
@@ -111,14 +102,14 @@ class Affinity:
 
         return join
 
-    def _gamma(self, X: Any) -> float:
+    def _gamma(self, X: Matrix) -> float:
         return default_gamma(X, "rbf") if self.kernel_gamma is None else self.kernel_gamma
 
-    def _join_nearest(self, X: Any) -> Callable[[Any], Any]:
+    def _join_nearest(self, X: Matrix) -> Callable[[Matrix], Matrix]:
         k = min(self.n_neighbors, X.shape[0])
         index = NeighborIndex(X, self.metric, self.n_jobs)
 
-        def join(new: Any) -> Any:
+        def join(new: Matrix) -> Matrix:
             neighbors, squares = index.find(new, k)
             distances = np.sqrt(squares)
             weights = np.ones_like(distances)
@@ -141,17 +132,11 @@ class CallableEdges(Edges):
         Number of points.
     loses_weights : bool
         Whether a weight was so small that it counts as 0.
-
-    Examples
-    --------
-    >>> stream = CallableEdges(np.array([[1.0], [2.0], [3.0]]), lambda A, B: A @ B.T)
-    >>> [(u.tolist(), v.tolist(), w.tolist()) for u, v, w, _ in stream]
-    [([0, 0, 1], [1, 2, 2], [2.0, 3.0, 6.0])]
     """
 
     n_nodes: int
 
-    def __init__(self, X: Any, affinity: Callable[..., Any]) -> None:
+    def __init__(self, X: Matrix, affinity: Callable[..., Matrix]) -> None:
         self._X, self._affinity = X, affinity
         self.n_nodes = X.shape[0]
 
@@ -176,7 +161,7 @@ class CallableEdges(Edges):
         _check_symmetric(there, back)
 
 
-def call_affinity(affinity: Callable[..., Any], A: Any, B: Any) -> Any:
+def call_affinity(affinity: Callable[..., Matrix], A: Matrix, B: Matrix) -> Matrix:
     """Return ``affinity(A, B)``, after a check of its shape."""
     block, shape = affinity(A, B), (A.shape[0], B.shape[0])
     if np.shape(block) != shape:
@@ -187,7 +172,7 @@ def call_affinity(affinity: Callable[..., Any], A: Any, B: Any) -> Any:
     return block
 
 
-def _check_symmetric(there: Any, back: Any) -> None:
+def _check_symmetric(there: Matrix, back: Matrix) -> None:
     """Refuse weights whose two directions differ by more than rounding, or sums of these."""
     if (abs(there - back) - ROUNDING * (abs(there) + abs(back))).max() > 0:
         raise InputError(

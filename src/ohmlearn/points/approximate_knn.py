@@ -18,7 +18,7 @@ PROBED = 32  # cells of 4 sqrt(n) that are searched
 ROWS = 4096  # points whose distances are computed at the same time
 
 
-def check_for_faiss(x: Any) -> None:
+def check_for_faiss(x: object) -> None:
     """Raise an error if faiss is not installed, or cannot use the points."""
     require_extra("faiss", "knn")
     if scipy.sparse.issparse(x):
@@ -27,15 +27,13 @@ def check_for_faiss(x: Any) -> None:
         )
 
 
-def find_with_faiss(x: Any, k: int, threads: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def find_with_faiss(
+    x: NDArray[Any], k: int, threads: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return (n, k) indices of neighbours, without the points themselves, and squared distances.
 
     Cells may hold fewer than k points; then a row ends with -1, and distances of 0.
     """
-    if scipy.sparse.issparse(x):
-        raise ValueError(
-            "faiss needs a dense X; use exact neighbours for a sparse one, or X.toarray()"
-        )
     # Centred because faiss computes in float32 only.
     centred = np.ascontiguousarray(x - x.mean(axis=0, dtype=np.float64), dtype=np.float32)
     index = _search(centred, k, threads).astype(np.int32)

@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_n_jobs, check_option
 from ohmlearn.errors import InputError, Param
-from ohmlearn.points.point_arrays import check_points, check_shape, check_span, refuse_inexact
+from ohmlearn.points.point_arrays import (
+    Matrix,
+    Neighbors,
+    check_points,
+    check_shape,
+    check_span,
+    refuse_inexact,
+)
 
 __all__ = ["METRICS", "NeighborIndex", "check_neighbor_points", "find_neighbors"]
 
@@ -29,20 +37,13 @@ DENSE: dict[Any, tuple[Any, Any]] = {
     np.float32: (_core.Nearest32, _core.PointIndex32),
     np.float64: (_core.Nearest64, _core.PointIndex64),
 }
-Neighbors = tuple[NDArray[np.int32], NDArray[np.float64]]  # indices and squared distances, (n, k)
 
 
-def check_neighbor_points(values: Any, metric: str = "euclidean") -> Any:
+def check_neighbor_points(values: Any, metric: str = "euclidean") -> Matrix:
     """Return points in one of the forms above whose euclidean neighbours are those of the metric.
 
     For "cosine" the rows are scaled to length 1, in float64. Rows of zeros get a coordinate of
     their own: they are orthogonal to all others, and equal to each other.
-
-    Examples
-    --------
-    >>> check_neighbor_points(np.array([[3.0, 4.0], [0.0, 0.0]]), "cosine")
-    array([[0.6, 0.8, 0. ],
-           [0. , 0. , 1. ]])
     """
     check_option("metric", metric, METRICS)
     if scipy.sparse.issparse(values):
@@ -53,7 +54,7 @@ def check_neighbor_points(values: Any, metric: str = "euclidean") -> Any:
     return x if metric == "euclidean" else _scale_to_length_1(x)
 
 
-def _check_sparse(values: Any) -> Any:
+def _check_sparse(values: Any) -> csr_array:
     refuse_inexact(values)
     check_shape(values.shape)
     if values.dtype.kind not in "biuf":
@@ -63,7 +64,7 @@ def _check_sparse(values: Any) -> Any:
             f"a sparse X may have at most {MOST_FEATURES} features, got {values.shape[1]}"
         )
     dtype = np.float32 if values.dtype == np.float32 else np.float64
-    x = scipy.sparse.csr_array(values, dtype=dtype)
+    x = csr_array(values, dtype=dtype)
     x.check_format(full_check=True)  # an index outside the shape would be followed
     if not x.has_canonical_format:
         x = x.copy()  # it may share its arrays with X
@@ -80,7 +81,7 @@ def _check_sparse(values: Any) -> Any:
     return x
 
 
-def _scale_to_length_1(x: Any) -> Any:
+def _scale_to_length_1(x: Matrix) -> Matrix:
     is_sparse = scipy.sparse.issparse(x)
     x = x.astype(np.float64)
     # The largest value of each row becomes 1 first, so that its square is in the range of floats.
@@ -98,29 +99,23 @@ def _scale_to_length_1(x: Any) -> Any:
     return scipy.sparse.hstack([x, own], format="csr") if is_sparse else np.hstack([x, own])
 
 
-def _largest(x: Any) -> NDArray[np.float64]:
+def _largest(x: Matrix) -> NDArray[np.float64]:
     most = abs(x).max(axis=1)
     return np.asarray(most.toarray() if scipy.sparse.issparse(most) else most).ravel()
 
 
-def _length(x: Any) -> NDArray[np.float64]:
+def _length(x: Matrix) -> NDArray[np.float64]:
     squares = x.multiply(x).sum(axis=1) if scipy.sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
     lengths: NDArray[np.float64] = np.sqrt(np.asarray(squares).ravel())
     return lengths
 
 
 def find_neighbors(
-    x: Any, k: int, threads: int, report: Callable[[float], None] = lambda fraction: None
+    x: Matrix, k: int, threads: int, report: Callable[[float], None] = lambda fraction: None
 ) -> Neighbors:
     """Return the k nearest others of each point, nearest first.
 
     `report` is called with the share of the work that is done, about once per second.
-
-    Examples
-    --------
-    >>> index, squares = find_neighbors(np.array([[0.0], [1.0], [3.0]]), 1, 1)
-    >>> index.ravel(), squares.ravel()
-    (array([1, 0, 1], dtype=int32), array([1., 1., 4.]))
     """
     if scipy.sparse.issparse(x):
         return _find_sparse(x, k, threads, report)
@@ -130,7 +125,7 @@ def find_neighbors(
     return _as_rows(search.take(), k)
 
 
-def _find_sparse(x: Any, k: int, threads: int, report: Callable[[float], None]) -> Neighbors:
+def _find_sparse(x: csr_array, k: int, threads: int, report: Callable[[float], None]) -> Neighbors:
     index, parts = _sparse_index(x), []
     for begin in range(0, x.shape[0], ROWS):
         end = min(x.shape[0], begin + ROWS)
@@ -139,12 +134,12 @@ def _find_sparse(x: Any, k: int, threads: int, report: Callable[[float], None]) 
     return _stack(parts)
 
 
-def _sparse_index(x: Any) -> Any:
+def _sparse_index(x: csr_array) -> Any:
     made: Any = _core.SparseIndex32 if x.dtype == np.float32 else _core.SparseIndex64
     return made(*_csr_arrays(x), x.shape[1])
 
 
-def _csr_arrays(x: Any) -> tuple[Any, ...]:
+def _csr_arrays(x: csr_array) -> tuple[Any, ...]:
     return x.indptr.astype(np.int64), x.indices.astype(np.int32, copy=False), x.data
 
 
@@ -157,21 +152,14 @@ def _stack(parts: list[Neighbors]) -> Neighbors:
 
 
 class NeighborIndex:
-    """Finds the points that are nearest to new ones.
+    """Finds the points that are nearest to new ones."""
 
-    Examples
-    --------
-    >>> index = NeighborIndex(np.array([[0.0], [1.0], [3.0]]))
-    >>> index.find(np.array([[2.5]]), 2)
-    (array([[2, 1]], dtype=int32), array([[0.25, 2.25]]))
-    """
-
-    def __init__(self, X: Any, metric: str = "euclidean", n_jobs: int | None = None) -> None:
+    def __init__(self, X: Matrix, metric: str = "euclidean", n_jobs: int | None = None) -> None:
         self._metric, self._threads = metric, check_n_jobs(n_jobs)
         self._x = check_neighbor_points(X, metric)
         self._index: Any = None
 
-    def find(self, new: Any, k: int) -> Neighbors:
+    def find(self, new: Matrix, k: int) -> Neighbors:
         """Return the k nearest points of each new one, nearest first, and squared distances."""
         parts = []
         for begin in range(0, new.shape[0], ROWS):
@@ -180,7 +168,7 @@ class NeighborIndex:
             parts.append(_as_rows(self._index.find(*arrays, k, self._threads), k))
         return _stack(parts)
 
-    def _as_points(self, rows: Any) -> Any:
+    def _as_points(self, rows: Matrix) -> Matrix:
         """Return new points in the form and with the coordinates of the others, and index these."""
         is_sparse, width = scipy.sparse.issparse(self._x), self._x.shape[1]
         if self._x.dtype != rows.dtype and self._x.dtype != np.float64:
@@ -191,7 +179,7 @@ class NeighborIndex:
         # A row of zeros has a coordinate of its own, unless no other point is a row of zeros.
         rows = rows[:, :width]
         if is_sparse:
-            rows = scipy.sparse.csr_array(rows, dtype=self._x.dtype)
+            rows = csr_array(rows, dtype=self._x.dtype)
             rows.resize((rows.shape[0], width))
             return rows
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +17,17 @@ from ohmlearn._sharing import Shared
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.edges import Batch
 from ohmlearn.points.approximate_knn import check_for_faiss, find_with_faiss
-from ohmlearn.points.exact_neighbors import Neighbors, check_neighbor_points, find_neighbors
-from ohmlearn.points.knn_sweeps import Sweeps
+from ohmlearn.points.exact_neighbors import check_neighbor_points, find_neighbors
 from ohmlearn.points.point_arrays import (
     PAIRS,
+    Matrix,
+    Neighbors,
     PointEdges,
     check_n_neighbors,
     fill_scales,
+    pack_points,
     refuse_inexact,
+    row_blocks,
 )
 
 __all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "knn_edges"]
@@ -37,19 +40,7 @@ Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
 
 
 class NeighborEdges(PointEdges, Shared):
-    """A stream of the edges of a nearest-neighbour graph; the neighbours are found once.
-
-    Attributes
-    ----------
-    n_nodes, n_neighbors : int
-        Number of points, and of neighbours of each.
-    nodes : None
-        The nodes are the rows of X.
-    rereadable : bool
-        True: every ``iter()`` starts from the beginning.
-    fraction : float
-        Share of the search for neighbours that is done.
-    """
+    """A stream of the edges of a nearest-neighbour graph; the neighbours are found once."""
 
     def __init__(
         self,
@@ -66,7 +57,7 @@ class NeighborEdges(PointEdges, Shared):
         super().__init__(x.shape[0], n_jobs, block)
         self.n_neighbors = check_n_neighbors(n_neighbors, x.shape[0])
         self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
-        self._x: Any = x  # None after the search
+        self._x: Matrix = x  # None after the search
         self._edges: Edges | None = None
         self._sweeps: Sweeps | None = None
         self.fraction = 0.0
@@ -133,18 +124,9 @@ class KnnEdges(NeighborEdges):
 
     def _prepare(self) -> None:
         few = self.n_neighbors <= MOST and 12 * self.n_nodes * self.n_neighbors <= KEPT
-        if few or scipy.sparse.issparse(self._x):
-            return
-        self._sweeps, self._x = (
-            Sweeps(
-                self._x,
-                self.n_neighbors,
-                weighted=self._weighted,
-                threads=self._threads,
-                block=self._block,
-            ),
-            None,
-        )
+        if not (few or scipy.sparse.issparse(self._x)):
+            how = (self.n_neighbors, self._weighted, self._threads, self._block)
+            self._sweeps, self._x = Sweeps(self._x, *how), None
 
     def find_neighbors(self) -> None:
         """Find the neighbours, unless they are known; or only how far they are, if too many."""
@@ -186,6 +168,44 @@ class FaissKnnEdges(NeighborEdges):
 
     def _find(self) -> Neighbors:
         return find_with_faiss(self._x, self.n_neighbors, self._threads)
+
+
+class Sweeps:
+    """The edges of a nearest-neighbour graph, in sweeps over all distances.
+
+    The first sweep finds the distance of the last neighbour of each point, and is done once. The
+    second one finds the edges, and is done in each pass. Distances are float32 if the points are,
+    unless their squares are too large.
+    """
+
+    def __init__(
+        self, x: NDArray[Any], k: int, weighted: bool, threads: int, block: int | None
+    ) -> None:
+        largest = float(np.finfo(np.float32).max)
+        fits = x.dtype == np.float32 and float(np.ptp(x)) ** 2 * 2 * x.shape[1] <= largest
+        self._points: Any = pack_points(x if fits else x.astype(np.float64))
+        self._n, self._k, self._weighted = len(x), k, weighted
+        self._threads, self._block = threads, block
+        # Squared distance and index of each point's last neighbour, and scales.
+        self._reach: tuple[NDArray[Any], NDArray[np.int32], NDArray[Any] | None] | None = None
+
+    def find_reach(self, report: Callable[[float], None] = lambda fraction: None) -> None:
+        """Find the distances of the last neighbours, unless they are known."""
+        if self._reach is not None:
+            return
+        parts = []
+        for begin, end in row_blocks(self._n, self._block, triangle=False):
+            parts.append(self._points.find_reach(self._k, begin, end, self._threads))
+            report(end / self._n)
+        distance, index = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        self._reach = distance, index, fill_scales(np.sqrt(distance)) if self._weighted else None
+
+    def edges(self) -> Iterator[Batch]:
+        """Yield all edges."""
+        self.find_reach()
+        assert self._reach is not None
+        for begin, end in row_blocks(self._n, self._block, triangle=True):
+            yield Batch(*self._points.knn_edges(*self._reach, begin, end, self._threads))
 
 
 def knn_edges(

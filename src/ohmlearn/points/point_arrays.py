@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,8 @@ from ohmlearn.edges import Edges
 from ohmlearn.errors import InputError, Param, bad_value
 
 __all__ = [
+    "Matrix",
+    "Neighbors",
     "PointEdges",
     "Points",
     "check_n_neighbors",
@@ -35,6 +37,9 @@ PAIRS = 1 << 18  # per block: few enough for the cache, many enough to hide the 
 TILE = 16  # rows that the kernel compares with all points at once; blocks are multiples of it
 
 Points = _core.Points32 | _core.Points64
+Neighbors = tuple[NDArray[np.int32], NDArray[np.float64]]  # indices, squared distances; (n, k)
+# Points that were checked: a dense array or a CSR matrix of scipy, which has no types.
+Matrix: TypeAlias = Any
 
 
 class PointEdges(Edges, Shown):
@@ -72,11 +77,6 @@ def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[t
     """Cut 0, ..., n_nodes - 1 into ranges with about the same number of pairs each.
 
     Row i is paired with all points, or, in a triangle, with those after it.
-
-    Examples
-    --------
-    >>> list(row_blocks(10, 4, triangle=True))
-    [(0, 4), (4, 8), (8, 10)]
     """
     begin = 0
     while begin < n_nodes:
@@ -109,12 +109,6 @@ def check_points(
 
     Its dtype is that of the values if it is one of `keep`, else float64. `squares` is the dtype of
     squared distances, by default that of the points.
-
-    Examples
-    --------
-    >>> check_points([[0, 1], [2, 3]])
-    array([[0., 1.],
-           [2., 3.]])
     """
     refuse_inexact(values)
     array = np.asarray(values)
@@ -134,16 +128,7 @@ def check_points(
 
 
 def refuse_inexact(values: Any) -> None:
-    """Refuse integers that float64 cannot hold: distances between them would be wrong.
-
-    Examples
-    --------
-    >>> refuse_inexact([[2**60, 0]])
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: X has the integer 1152921504606846976, but float64 holds integers
-    up to 2**53 ...
-    """
+    """Refuse integers that float64 cannot hold: distances between them would be wrong."""
     if scipy.sparse.issparse(values):
         columns = [values.tocsr().data]
     elif type(values).__name__ == "DataFrame":  # its columns may have different types
@@ -184,7 +169,7 @@ def check_span(widest: float, n_features: int, squares: np.dtype[Any]) -> None:
         )
 
 
-def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
+def check_n_neighbors(n_neighbors: object, n_points: int) -> int:
     """Return `n_neighbors` if each point has that many others."""
     if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
         raise bad_value("n_neighbors", "be an integer", n_neighbors)

@@ -144,7 +144,7 @@ class KelnerLevin(Shown):
         epsilon: float,
         *,
         constant: float = 1.0,
-        random_state: Any = None,
+        random_state: object = None,
         n_jobs: int | None = None,
         weight_rule: Literal["corrected", "printed"] = "corrected",
         block_size: int | None = None,

@@ -55,15 +55,6 @@ class Sample:
     seed, threads : int
     is_whole : bool
         Whether no edge that counts was dropped; parallel ones may have been added up.
-
-    Examples
-    --------
-    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
-    >>> Sample(graph, np.ones(3, np.float32), 0.2, seed=0, threads=1).epsilon
-    0.0
-    >>> sample = Sample(graph, np.full(3, 0.75, np.float32), 0.2, seed=0, threads=1)
-    >>> set(np.abs(sample.errors(7)).tolist()) <= {0.0, 0.5, 1.0}  # sums of four coins over four
-    True
     """
 
     graph: Graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
 from types import NoneType
-from typing import Any
 
 import numpy as np
 
@@ -34,9 +34,11 @@ __all__ = [
     "PAPER_CONSTANTS",
     "ROW_BYTES",
     "TIME_BYTES",
+    "Duration",
     "SparsifierOptions",
 ]
 
+Duration = float | str | timedelta
 NOTHING = np.empty(0, np.int32)
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
@@ -66,13 +68,7 @@ LATER = {"half_life": None, "horizon": None}  # parameters that older files do n
 
 @dataclass(frozen=True)
 class SparsifierOptions:
-    """The parameters of a sparsifier except its seed, checked.
-
-    Examples
-    --------
-    >>> SparsifierOptions(n_nodes=1000, memory="1MB").budget
-    3750
-    """
+    """The parameters of a sparsifier except its seed, checked."""
 
     n_nodes: int | None = None
     epsilon: float = EPSILON
@@ -82,8 +78,8 @@ class SparsifierOptions:
     constants: str = "practical"
     n_jobs: int | None = None
     verbose: int = 0
-    half_life: float | str | None = None
-    horizon: float | str | None = None
+    half_life: Duration | None = None
+    horizon: Duration | None = None
 
     def __post_init__(self) -> None:
         self._check_times()
@@ -211,7 +207,7 @@ class SparsifierOptions:
         return json.dumps({**asdict(self), "seed": seed}, default=np.generic.item)
 
     @classmethod
-    def from_json(cls, text: Any) -> tuple[SparsifierOptions, int]:
+    def from_json(cls, text: object) -> tuple[SparsifierOptions, int]:
         """Return parameters and seed from a file; anything else raises ValueError."""
         text = np.asarray(text)
         if text.dtype.kind != "U" or text.ndim != 0:

@@ -1,12 +1,13 @@
 """Sparsify edges in one call."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from ohmlearn import _core
 from ohmlearn._defaults import EPSILON
 from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.sparsifier.sparsifier_options import Duration
 from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
 
 __all__ = ["sparsify"]
@@ -21,13 +22,13 @@ def sparsify(
     memory: int | str | None = None,
     scheme: Literal["resample", "online", "paper"] = "resample",
     constants: Literal["practical", "theory"] = "practical",
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-    half_life: Any = None,
-    horizon: Any = None,
-    at: Any = None,
-    since: Any = None,
+    half_life: Duration | None = None,
+    horizon: Duration | None = None,
+    at: object = None,
+    since: object = None,
 ) -> Graph:
     """Sparsify edges in one pass.
 

@@ -35,6 +35,7 @@ from ohmlearn.sparsifier.sparsifier_options import (
     CONSTANTS,
     MOST_NODES,
     PAPER_CONSTANTS,
+    Duration,
     SparsifierOptions,
 )
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
@@ -153,11 +154,11 @@ class StreamingSparsifier(Shown, Shared, Edges):
         memory: int | str | None = None,
         scheme: Literal["resample", "online", "paper"] = "resample",
         constants: Literal["practical", "theory"] = "practical",
-        random_state: Any = None,
+        random_state: object = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        half_life: Any = None,
-        horizon: Any = None,
+        half_life: Duration | None = None,
+        horizon: Duration | None = None,
     ) -> None:
         options = SparsifierOptions(
             n_nodes, epsilon, max_edges, memory, scheme, constants, n_jobs, verbose,
@@ -336,7 +337,7 @@ class StreamingSparsifier(Shown, Shared, Edges):
                 )
 
     @in_turn
-    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+    def snapshot(self, *, at: object = None, since: object = None) -> Graph:
         """Return H as a graph, resampled to the target. It has all edges if they are no more.
 
         The sparsifier itself does not change. The graph is kept until the next update, so that
@@ -362,12 +363,12 @@ class StreamingSparsifier(Shown, Shared, Edges):
         """
         return self.sample(at=at, since=since).graph
 
-    def view(self, *, at: Any = None, since: Any = None) -> TimeView | None:
+    def view(self, *, at: object = None, since: object = None) -> TimeView | None:
         """Return which edges ``snapshot(at=at, since=since)`` counts, and how much; None: all."""
         return choose_view(self.options, self.latest_, at, since)
 
     @in_turn
-    def sample(self, *, at: Any = None, since: Any = None) -> Sample:
+    def sample(self, *, at: object = None, since: object = None) -> Sample:
         """Return the snapshot together with what is known of its error."""
         sampler, options = self._sampler(), self.options
         view = choose_view(options, self.latest_, at, since)
@@ -382,7 +383,7 @@ class StreamingSparsifier(Shown, Shared, Edges):
 
     @in_turn
     def replicate(
-        self, number: int = 0, *, amplitude: float = 0.5, at: Any = None, since: Any = None
+        self, number: int = 0, *, amplitude: float = 0.5, at: object = None, since: object = None
     ) -> Graph:
         """Return the snapshot with an error added that another sample of edges could have made.
 
@@ -447,7 +448,7 @@ class StreamingSparsifier(Shown, Shared, Edges):
                     mine.merge(theirs)
         return self
 
-    def _check_other(self, other: Any) -> None:
+    def _check_other(self, other: object) -> None:
         """Refuse a sparsifier that cannot be merged into this one."""
         if not isinstance(other, StreamingSparsifier):
             raise TypeError(

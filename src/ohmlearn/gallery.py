@@ -7,13 +7,12 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ohmlearn.checks.parameters import check_seed
-from ohmlearn.gallery import edge_gallery
-from ohmlearn.gallery.edge_gallery import Ends, Points
 from ohmlearn.graph import Graph
 
 __all__ = [
@@ -34,6 +33,10 @@ __all__ = [
     "stochastic_blocks",
 ]
 
+Nodes = NDArray[np.int64]
+Points = NDArray[np.float64]
+Ends = tuple[Nodes, Nodes]
+
 
 def path(n_nodes: int) -> Graph:
     """Path of nodes, in which the effective resistance between two nodes is their distance.
@@ -43,7 +46,7 @@ def path(n_nodes: int) -> Graph:
     >>> path(4).laplacian().toarray()[0].tolist()
     [1.0, -1.0, 0.0, 0.0]
     """
-    return Graph.from_edges(*edge_gallery.path(n_nodes), n_nodes=n_nodes)
+    return Graph.from_edges(*_path(n_nodes), n_nodes=n_nodes)
 
 
 def star(n_nodes: int) -> Graph:
@@ -94,7 +97,7 @@ def grid2d(rows: int, cols: int) -> Graph:
     >>> grid2d(3, 4).n_edges
     17
     """
-    return Graph.from_edges(*edge_gallery.grid((rows, cols)), n_nodes=rows * cols)
+    return Graph.from_edges(*_grid((rows, cols)), n_nodes=rows * cols)
 
 
 def grid3d(a: int, b: int, c: int) -> Graph:
@@ -105,10 +108,12 @@ def grid3d(a: int, b: int, c: int) -> Graph:
     >>> grid3d(2, 2, 2).n_edges
     12
     """
-    return Graph.from_edges(*edge_gallery.grid((a, b, c)), n_nodes=a * b * c)
+    return Graph.from_edges(*_grid((a, b, c)), n_nodes=a * b * c)
 
 
-def knn_points(n_points: int, n_neighbors: int, *, dim: int = 2, random_state: Any = None) -> Graph:
+def knn_points(
+    n_points: int, n_neighbors: int, *, dim: int = 2, random_state: object = None
+) -> Graph:
     """Union kNN graph of uniform points in the unit cube of ``dim`` dimensions, in random order.
 
     Examples
@@ -117,10 +122,10 @@ def knn_points(n_points: int, n_neighbors: int, *, dim: int = 2, random_state: A
     100
     """
     points = np.random.default_rng(check_seed(random_state)).random((n_points, dim))
-    return Graph.from_edges(*edge_gallery.union_knn(points, n_neighbors), n_nodes=n_points)
+    return Graph.from_edges(*_union_knn(points, n_neighbors), n_nodes=n_points)
 
 
-def preferential_attachment(n_nodes: int, k: int, *, random_state: Any = None) -> Graph:
+def preferential_attachment(n_nodes: int, k: int, *, random_state: object = None) -> Graph:
     """Barabasi-Albert graph: each node is joined to ``k`` earlier ones, picked by degree.
 
     A node that is picked more than once gives one edge of weight 1.
@@ -131,13 +136,13 @@ def preferential_attachment(n_nodes: int, k: int, *, random_state: Any = None) -
     999
     """
     return Graph.from_edges(
-        *edge_gallery.preferential(n_nodes, k, np.random.default_rng(check_seed(random_state))),
+        *_preferential(n_nodes, k, np.random.default_rng(check_seed(random_state))),
         n_nodes=n_nodes,
     )
 
 
 def stochastic_blocks(
-    sizes: Sequence[int], p: float, *, bridges: int = 1, random_state: Any = None
+    sizes: Sequence[int], p: float, *, bridges: int = 1, random_state: object = None
 ) -> Graph:
     """Blocks of nodes of the given sizes; each pair in a block is joined with probability ``p``.
 
@@ -159,7 +164,7 @@ def stochastic_blocks(
         codes = rng.choice(sizes[first] * sizes[first + 1], bridges, replace=False)
         a, b = np.divmod(codes, sizes[first + 1])
         parts.append((starts[first] + a, starts[first + 1] + b))
-    return Graph.from_edges(*edge_gallery.join(parts), n_nodes=int(starts[-1]))
+    return Graph.from_edges(*_join(parts), n_nodes=int(starts[-1]))
 
 
 def disjoint_union(*graphs: Graph) -> Graph:
@@ -172,9 +177,7 @@ def disjoint_union(*graphs: Graph) -> Graph:
     """
     parts = [graph.edges() for graph in graphs]
     starts = np.cumsum([0, *(graph.n_nodes for graph in graphs)])
-    u, v = edge_gallery.join(
-        [(start + u, start + v) for start, (u, v, _) in zip(starts, parts, strict=False)]
-    )
+    u, v = _join([(start + u, start + v) for start, (u, v, _) in zip(starts, parts, strict=False)])
     return Graph.from_edges(u, v, np.concatenate([w for _, _, w in parts]), n_nodes=int(starts[-1]))
 
 
@@ -210,7 +213,7 @@ def paper_knn(n_neighbors: int, *, n_points: int = 12_100) -> Graph:
     1210
     """
     points = paper_points(n_points)
-    return Graph.from_edges(*edge_gallery.union_knn(points, n_neighbors), n_nodes=n_points)
+    return Graph.from_edges(*_union_knn(points, n_neighbors), n_nodes=n_points)
 
 
 def dense_clusters(
@@ -229,11 +232,11 @@ def dense_clusters(
     n, k = n_points, round(n_points * 0.0954) if n_neighbors is None else n_neighbors
     ends = np.cumsum(_paper_sizes(n))[:-1]
     bridge = (np.repeat(ends, bridges) - 1, np.concatenate([e + np.arange(bridges) for e in ends]))
-    parts = [edge_gallery.union_knn(paper_points(n), k), bridge]
-    return Graph.from_edges(*edge_gallery.unique(*edge_gallery.join(parts), n), n_nodes=n)
+    parts = [_union_knn(paper_points(n), k), bridge]
+    return Graph.from_edges(*_unique(*_join(parts), n), n_nodes=n)
 
 
-def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Graph:
+def chimera(n_nodes: int, *, random_state: object = None, decades: float = 6) -> Graph:
     """Random composite of grids, trees, paths and expanders, in random order.
 
     A few random edges join each piece to earlier ones; weights are log-uniform over ``decades``
@@ -246,21 +249,19 @@ def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Gr
     """
     rng = np.random.default_rng(check_seed(random_state))
     kinds: list[Callable[[int], Ends]] = [
-        lambda size: edge_gallery.grid((round(size**0.5), -(-size // round(size**0.5)))),
-        lambda size: edge_gallery.grid(
-            (round(size ** (1 / 3)),) * 2 + (2 + round(size ** (1 / 3)),)
-        ),
-        lambda size: edge_gallery.preferential(size, 1, rng),
-        lambda size: edge_gallery.preferential(size, 4, rng),
-        edge_gallery.path,
-        lambda size: edge_gallery.expander(size, 8, rng),
+        lambda size: _grid((round(size**0.5), -(-size // round(size**0.5)))),
+        lambda size: _grid((round(size ** (1 / 3)),) * 2 + (2 + round(size ** (1 / 3)),)),
+        lambda size: _preferential(size, 1, rng),
+        lambda size: _preferential(size, 4, rng),
+        _path,
+        lambda size: _expander(size, 8, rng),
     ]
     parts: list[Ends] = []
     start = 0
     while start < n_nodes:
         size = min(n_nodes - start, max(2, round(n_nodes * 10 ** rng.uniform(-2, -0.7))))
         kind = kinds[rng.integers(len(kinds))]
-        if kind is edge_gallery.path:  # rounding on longer paths with such weights exceeds 1e-8
+        if kind is _path:  # rounding on longer paths with such weights exceeds 1e-8
             size = min(size, 1000)
         u, v = kind(size)
         inside = (u < size) & (v < size)  # cut grids to the requested size
@@ -269,13 +270,13 @@ def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Gr
             links = max(1, round(size**0.5 * rng.random()))
             parts.append((rng.integers(start, size=links), start + rng.integers(size, size=links)))
         start += size
-    u, v = edge_gallery.join(parts)
+    u, v = _join(parts)
     order = rng.permutation(n_nodes)
-    u, v = edge_gallery.unique(order[u], order[v], n_nodes)
+    u, v = _unique(order[u], order[v], n_nodes)
     return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=n_nodes)
 
 
-def log_uniform_weights(graph: Graph, decades: float, *, random_state: Any = None) -> Graph:
+def log_uniform_weights(graph: Graph, decades: float, *, random_state: object = None) -> Graph:
     """Return the same edges with weights that are log-uniform over ``decades`` powers of ten.
 
     The powers are centred at 1.
@@ -298,3 +299,75 @@ def _paper_sizes(n: int) -> list[int]:
     outer = round(n * 4050 / 12_100)
     inner = n // 2 - outer
     return [outer, inner, n - 2 * outer - inner, outer]
+
+
+def _path(n: int) -> Ends:
+    """Join each node to the next."""
+    return np.arange(n - 1), np.arange(1, n)
+
+
+def _grid(shape: tuple[int, ...]) -> Ends:
+    """Join neighbours along each axis; nodes are numbered in row-major order."""
+    ids = np.arange(np.prod(shape)).reshape(shape)
+    ahead = [np.moveaxis(ids, axis, 0) for axis in range(len(shape))]
+    return _join([(rows[:-1].ravel(), rows[1:].ravel()) for rows in ahead])
+
+
+def _expander(n: int, degree: int, rng: np.random.Generator) -> Ends:
+    """Return a union of random cycles: connected, and an expander with high probability."""
+    cycles = [rng.permutation(n) for _ in range(degree // 2)]
+    return _unique(*_join([(cycle, np.roll(cycle, 1)) for cycle in cycles]), n)
+
+
+def _preferential(n: int, k: int, rng: np.random.Generator) -> Ends:
+    """Pick nodes by degree with the algorithm of Batagelj and Brandes (2005).
+
+    A random end of a random earlier edge is a node with probability proportional to its degree.
+    Edge e has ends 2e (the new node) and 2e + 1 (a copy of a random earlier end). Copies of copies
+    are resolved for all edges at once, in O(log n) rounds.
+    """
+    new = np.repeat(np.arange(1, n), k)
+    copied = (rng.random(new.size) * (2 * k * (new - 1))).astype(np.int64)
+    copied[:k] = 0
+    end = copied.copy()
+    while (odd := np.flatnonzero((end & 1 == 1) & (end > 2 * k - 1))).size:
+        end[odd] = copied[end[odd] >> 1]
+    # Ends that are still odd belong to the k edges of node 1, whose other end is node 0.
+    target = np.where(end & 1 == 1, 0, new[end >> 1])
+    target[:k] = 0
+    return _unique(new, target, n)
+
+
+def _union_knn(points: Points, k: int) -> Ends:
+    """Join i and j if either is among the k nearest neighbours of the other."""
+    n = len(points)
+    if n > 20_000:
+        near = cKDTree(points).query(points, k + 1)[1]
+        own = np.repeat(np.arange(n), k + 1)
+        other = near.ravel()
+        return _unique(own[own != other], other[own != other], n)
+    # A dense boolean matrix is smaller than the neighbour lists when k is in the thousands.
+    joined = np.zeros((n, n), dtype=bool)
+    for start in range(0, n, 256):
+        rows = np.arange(start, min(start + 256, n))
+        distance = np.zeros((len(rows), n))
+        for axis in points.T:
+            distance += (axis[rows, None] - axis) ** 2
+        distance[rows - start, rows] = -1.0
+        near = np.argpartition(distance, k, axis=1)[:, : k + 1]
+        joined[rows[:, None], near] = True
+    joined |= joined.T
+    u, v = np.nonzero(np.triu(joined, 1))
+    return u, v
+
+
+def _join(parts: Sequence[Ends]) -> Ends:
+    """Concatenate the edges of the parts."""
+    return np.concatenate([u for u, _ in parts]), np.concatenate([v for _, v in parts])
+
+
+def _unique(u: Nodes, v: Nodes, n: int) -> Ends:
+    """Return each undirected pair once, without self-loops."""
+    keys = np.sort((np.minimum(u, v) * n + np.maximum(u, v))[u != v])
+    keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique hashes and is several times slower
+    return keys // n, keys % n
