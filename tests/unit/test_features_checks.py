@@ -20,8 +20,8 @@ from ohmlearn import (
 )
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.features.expert_tasks import Classes
-from ohmlearn.features.feature_checks import warn_of_leaks
-from ohmlearn.features.scaled_features import ScaledFeatures
+from ohmlearn.features.experts import ScaledFeatures
+from ohmlearn.features.feature_columns import warn_of_leaks
 
 N = 60
 TRUTH = np.repeat([0, 1], N // 2)

@@ -328,6 +328,14 @@ def test_relabel_equals_fit():
     assert model.classes_.tolist() == ["a", "b"]
 
 
+def test_index_of_a_series_has_the_nodes_for_relabel_as_for_fit():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series(Y[KNOWN], index=KNOWN)
+    model = classifier().fit_edges(GRAPH, X, y)
+    same(model)
+    same(model.relabel(y[::-1]))
+
+
 def test_half_life():
     u, v, w = GRAPH.edges()
     sparsifier = StreamingSparsifier(half_life=1.0, random_state=0)

@@ -6,7 +6,7 @@ import scipy.sparse
 from refuses import refuses
 
 from ohmlearn import Graph, GraphFeatureClassifier, gallery
-from ohmlearn.features.scaled_features import ScaledFeatures
+from ohmlearn.features.experts import ScaledFeatures
 
 N = 160
 TRUTH = np.repeat([0, 1], N // 2)

@@ -186,7 +186,7 @@ def test_features_with_ids_are_joined_by_id(X):
     np.testing.assert_allclose(some, expected[shuffled[[7, 3]]], atol=1e-5)
     sparse = NodeFeatures(scipy.sparse.csr_matrix(features.X), ids=features.ids)
     np.testing.assert_allclose(smoother.transform(sparse), expected[shuffled], atol=1e-5)
-    with pytest.raises(ValueError, match="X has 1 features, but GraphSmoother is expecting 4"):
+    with pytest.raises(ValueError, match="X has 1 features, but the fit had 4"):
         smoother.transform(NodeFeatures(X[:, :1], ids=names))
 
 

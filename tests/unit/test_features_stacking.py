@@ -16,9 +16,15 @@ from ohmlearn import (
 )
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.features.expert_tasks import PRIOR, Classes, Numbers
-from ohmlearn.features.graph_use import GraphUse, Homophily, measure_homophily
-from ohmlearn.features.scaled_features import ScaledFeatures
-from ohmlearn.features.stacking import Experts, fit_stack, split_labels
+from ohmlearn.features.experts import Experts
+from ohmlearn.features.feature_problem import FeatureProblem, KnownGraph
+from ohmlearn.features.stacking import (
+    GraphUse,
+    Homophily,
+    fit_stack,
+    measure_homophily,
+    split_labels,
+)
 
 N = 160
 TRUTH = np.repeat([0, 1], N // 2)
@@ -45,12 +51,11 @@ def as_labels(y):
     return NodeLabels(nodes, np.eye(2)[y[nodes]], np.ones(len(nodes)))
 
 
-def make_experts(graph, X, labels, task=None, estimator=None, gamma=9.0, missing=None):
-    missing = np.zeros(len(X), dtype=bool) if missing is None else missing
-    return Experts(
-        Classes(2) if task is None else task, graph, graph.degrees, ScaledFeatures(X), missing,
-        labels, estimator=estimator, gamma=gamma, seed=0,
-    )  # fmt: skip
+def make_experts(graph, X, labels, task=None):
+    known = KnownGraph(graph, graph.degrees, None, None)
+    problem = FeatureProblem(known, X, np.zeros(len(X), dtype=bool), labels=labels)
+    task = Classes(2) if task is None else task
+    return Experts(task, problem, estimator=None, gamma=9.0, seed=0)
 
 
 # Weights.
@@ -399,6 +404,8 @@ def test_saved_models_continue(tmp_path, estimator, epsilon):
         if edges is not None:
             model.update(edges)
             loaded.update(edges)
+        np.testing.assert_array_equal(loaded.answered_, np.ones(len(loaded.degrees_), dtype=bool))
+        assert loaded.graph_use_ == model.graph_use_
         np.testing.assert_array_equal(loaded.transduction_, model.transduction_)
         np.testing.assert_array_equal(loaded.weights_, model.weights_)
         np.testing.assert_array_equal(loaded.predict(noise(3)), model.predict(noise(3)))

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.source_ledger import Recorded
     from ohmlearn.estimators.state_file import StateFile
     from ohmlearn.features import NodeFeatures
-    from ohmlearn.features.feature_summary import FeatureAnswer
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.report.label_columns import AnswerTable
@@ -74,7 +74,7 @@ MOST_NOTES = 5  # about files that are skipped
 class LabelOutcome(NamedTuple):
     """What was found, and what is left to do."""
 
-    answer: Any  # ClassAnswer or FeatureAnswer
+    answer: Any  # ClassAnswer or FeatureClassAnswer
     kept: "KeptGraph | None"  # None with features
     sparsifier: Any
     stream: "Edges"
@@ -267,14 +267,12 @@ def _label_with_features(
     options: dict[str, Any], labels: Any, forgetting: Forgetting
 ) -> LabelOutcome:
     """Label all nodes from features and edges."""
-    from ohmlearn.features.feature_summary import FeatureAnswer
-
     model, stream, edges = label_with_features(options, labels, forgetting)
     about = {}
     if forgetting.moment.get("since") is not None:
         when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
         about["time"] = {"at": None, "half_life": None, "asked": None, **when}
-    certificate, answer = _certify(model.graph_, edges, options), FeatureAnswer(model)
+    certificate, answer = _certify(model.graph_, edges, options), model.answer_
     return LabelOutcome(answer, None, model.sparsifier_, stream, certificate, about, lambda: None)
 
 
@@ -348,15 +346,14 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
 
 def _answer_with_features(
     options: dict[str, Any], found: "Labelling", features: "NodeFeatures", stream: "Edges"
-) -> "FeatureAnswer":
+) -> "FeatureClassAnswer":
     """Return the answer of features and of the edges and labels in a state, which stay as they are.
 
     Ids that only the features have become nodes of the answer, but not of the state: so the numbers
     of later nodes, and with them later answers, do not depend on the features.
     """
     from ohmlearn.cli.state_option import join_labels
-    from ohmlearn.features.feature_summary import FeatureAnswer
-    from ohmlearn.features.known_graph import KnownGraph
+    from ohmlearn.features.feature_problem import KnownGraph
     from ohmlearn.graph.graph import with_nodes
 
     labels, _ = join_labels(found, None)
@@ -366,7 +363,7 @@ def _answer_with_features(
     edges = KnownGraph(graph, graph.degrees, nodes, found.kept.sparsifier)
     model = fit_features({**options, "seed": found.kept.seed}, features, edges, labels)
     stream.nodes = nodes
-    return FeatureAnswer(model)
+    return model.answer_
 
 
 class StateJob:

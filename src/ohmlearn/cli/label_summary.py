@@ -12,7 +12,7 @@ from ohmlearn.cli.messages import tell
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
     from ohmlearn.estimators.answer import ClassAnswer
-    from ohmlearn.features.feature_summary import FeatureAnswer
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
     from ohmlearn.report.label_columns import AnswerTable
 
 __all__ = ["make_summary", "print_summary"]
@@ -79,12 +79,12 @@ def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
     return figures | ({"method_losses": problem.method_losses} if problem.method_losses else {})
 
 
-def _about_features(answer: "FeatureAnswer", options: dict[str, Any]) -> dict[str, Any]:
+def _about_features(answer: "FeatureClassAnswer", options: dict[str, Any]) -> dict[str, Any]:
     """Return figures of an answer from features and edges."""
-    from ohmlearn.features.feature_summary import measure_features
+    from ohmlearn.report.report_quality import measure_features
 
     several = (answer.problem.labels.values > 0.0).sum(axis=1) > 1
-    figures = measure_features(answer.model)
+    figures = measure_features(answer)
     return {
         "passes": 1,
         "n_contradicting": int(several.sum()),
@@ -179,7 +179,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:
-    from ohmlearn.features.feature_summary import describe_weights
+    from ohmlearn.report.report_quality import describe_weights
 
     n_columns = features["n_columns"]
     columns = "column" if n_columns == 1 else "columns"

@@ -439,7 +439,7 @@ class NodeAnswer(ABC):
 class ClassAnswer(Evidence, NodeAnswer):
     """The class of every node."""
 
-    has_features = False  # see `features.feature_summary.FeatureAnswer`
+    has_features = False  # see `FeatureClassAnswer`
     without_evidence = "they get the class prior, and reached_ is False there"
     problem: ClassProblem
 

@@ -295,10 +295,12 @@ class Problem(ABC):
         before: HFSResult | None = None,
         leave_out: NDArray[np.int64] | None = None,
         graph: Graph | None = None,
+        tol: float = SOLVE_TOL,
     ) -> HFSResult:
         """Return the scores on the edges kept, or on another graph like it.
 
-        Starts from the columns of the result `before`, if they fit.
+        Starts from the columns of the result `before`, if they fit. The residual is below `tol`,
+        and below that of the parameters.
         """
         p, columns = self.parameters, self.columns
         graph = self.graph if graph is None else with_nodes(graph, self.graph.n_nodes)
@@ -315,7 +317,7 @@ class Problem(ABC):
             sample_weight=self.used.weights,
             method=self.method,
             leave_out=leave_out,
-            tol=min(p.tol, SOLVE_TOL) if leave_out is None else LEFT_OUT_TOL,
+            tol=min(p.tol, tol) if leave_out is None else LEFT_OUT_TOL,
             x0=x0,
             random_state=self.seed,
             n_jobs=p.n_jobs,

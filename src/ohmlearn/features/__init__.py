@@ -2,11 +2,9 @@
 
 from ohmlearn.features.feature_classifier import GraphFeatureClassifier
 from ohmlearn.features.feature_regressor import GraphFeatureRegressor
-from ohmlearn.features.graph_smoother import GraphSmoother
-from ohmlearn.features.graph_use import GraphUse, Homophily
-from ohmlearn.features.match_nodes import Matched
-from ohmlearn.features.node_features import NodeFeatures, read_features
-from ohmlearn.features.smoothing import smooth
+from ohmlearn.features.node_features import Matched, NodeFeatures, read_features
+from ohmlearn.features.smoothing import GraphSmoother, smooth
+from ohmlearn.features.stacking import GraphUse, Homophily
 
 __all__ = [
     "GraphFeatureClassifier",

@@ -4,7 +4,7 @@ Answers are matrices with a row for each node: probabilities of the classes, or 
 numbers. An expert is whatever gives such a matrix.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,49 +13,79 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import has_fit_parameter
 
 from ohmlearn._warnings import warn
-from ohmlearn.estimators.answer import Evidence
 from ohmlearn.estimators.calibration import DEFAULT
-from ohmlearn.estimators.label_input import NodeLabels, split_by_edges
-from ohmlearn.estimators.problem import automatic_gamma
-from ohmlearn.graph import Graph
-from ohmlearn.harmonic import solve_hfs
+from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.estimators.problem import ClassProblem, HFSParameters, NumberProblem
 
-__all__ = ["PRIOR", "Classes", "Numbers", "Task"]
+__all__ = ["PRIOR", "Classes", "Numbers", "Predictor", "Task"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
 PRIOR: Floats = np.array([0.0, 0.5, 0.5])  # weights of features, both and graph without labels
 INVERSE_PENALTIES = (100.0, 3.0)  # C of logistic regression for rows of length 1
 
 
-class Classes:
+@dataclass
+class Predictor:
+    """A fitted model as a function from rows to answers; a class, so that it can be pickled."""
+
+    model: Any
+    n_labels: int
+    columns: NDArray[np.int64] | None = None  # of the classes of the model; None for numbers
+    n_columns: int = 1
+
+    def __call__(self, rows: Any) -> Floats:
+        with _explained(self.model, self.n_labels):
+            if self.columns is None:
+                return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
+            answers = np.zeros((rows.shape[0], self.n_columns))
+            answers[:, self.columns] = _probabilities(self.model, rows)
+            return answers
+
+
+class _Task:
+    """What both tasks have in common."""
+
+    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
+
+    def _fit(
+        self, estimator: Any, rows: tuple[Any, Any], weights: Floats, unweighted: tuple[Any, Any]
+    ) -> Any:
+        """Return a fitted clone; `unweighted` rows are for estimators that take no weights."""
+        model = clone(estimator)
+        with _explained(model, len(unweighted[1])):
+            if np.all(weights == weights[0]):
+                return model.fit(*rows)
+            if has_fit_parameter(model, "sample_weight"):
+                return model.fit(*rows, sample_weight=weights)
+            if not self._has_warned:
+                self._has_warned = True
+                warn(
+                    f"{type(model).__name__} takes no sample_weight, so it is fitted to labels "
+                    f"that count the same, and to the likeliest class of nodes with several; the "
+                    f"graph still weighs them"
+                )
+            return model.fit(*unweighted)
+
+
+class Classes(_Task):
     """Answers are probabilities of classes.
 
     Parameters
     ----------
     classes : array-like, or int
         The classes, as the estimator gets them; a number n means 0, ..., n - 1.
-
-    Examples
-    --------
-    >>> labels = NodeLabels(np.arange(4), np.eye(2)[[0, 0, 1, 1]], np.ones(4))
-    >>> task, Z = Classes(2), np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    >>> predict = task.fit(LogisticRegression(), Z, labels)
-    >>> predict(Z).argmax(axis=1)
-    array([0, 0, 1, 1])
-    >>> task.sharpen(np.array([[0.6, 0.4]]), 2.0).round(2)  # twice as sure
-    array([[0.69, 0.31]])
     """
 
     has_classes = True
-    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
 
     def __init__(self, classes: Any) -> None:
         names = np.arange(classes) if np.ndim(classes) == 0 else np.asarray(classes)
@@ -72,23 +102,15 @@ class Classes:
         ]
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
-        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
-        found = np.unique(codes)
-        if len(found) == 1:
-            return _Constant(np.eye(self.n_classes)[found])
+        if np.ptp(codes) == 0:
+            estimator = DummyClassifier()  # others refuse a single class
         weights = labels.values[at, codes] * labels.weights[at]
-        model = clone(estimator)
-        n_labels = len(labels.nodes)
-        with _explained(model, n_labels):
-            if np.all(weights == weights[0]):
-                model.fit(Z[at], self._names[codes])
-            elif has_fit_parameter(model, "sample_weight"):
-                model.fit(Z[at], self._names[codes], sample_weight=weights)
-            else:  # a pipeline, or an estimator without weights: the likeliest class of each node
-                self._has_warned = _warn_of_weights(model, self._has_warned)
-                model.fit(Z, self._names[np.argmax(labels.values, axis=1)])
-        return _Probabilities(model, self._columns_of(model.classes_), self.n_classes, n_labels)
+        # A pipeline, or an estimator without weights, gets the likeliest class of each node.
+        likeliest = Z, self._names[np.argmax(labels.values, axis=1)]
+        model = self._fit(estimator, (Z[at], self._names[codes]), weights, likeliest)
+        columns = self._columns_of(model.classes_)
+        return Predictor(model, len(labels.nodes), columns, self.n_classes)
 
     def _columns_of(self, found: Any) -> NDArray[np.int64]:
         """Return the numbers of classes that a fitted estimator has."""
@@ -97,35 +119,14 @@ class Classes:
         return columns
 
     def by_graph(
-        self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
+        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None
     ) -> tuple[Floats, Mask]:
-        """Return the answers of the graph alone, and which nodes labels reach."""
-        labels, kept = split_by_edges(labels, graph)
-        counts = labels.weights @ labels.values
-        n_found = int(np.count_nonzero(counts))
-        result = solve_hfs(
-            graph,
-            labels.nodes,
-            labels.values,
-            gamma=automatic_gamma(float(counts.sum()), n_found, _mean_degree(graph)),
-            normalization="stable",
-            sample_weight=labels.weights,
-            tol=1e-5,
-            random_state=seed,
-            n_jobs=n_jobs,
-        )
-        evidence = Evidence(
-            result,
-            labels,
-            kept=kept,
-            kind="stable",
-            class_prior=counts / counts.sum(),
-            wanted_shares=None,
-            weigh_labels=False,
-            calibrate=True,
-        )
+        """Return the answers of `HFSClassifier`, and which nodes labels reach."""
+        p = HFSParameters(tol=1e-5, n_jobs=n_jobs)  # enough to compare experts
+        problem = ClassProblem.pose(labels, kept, p, classes=np.arange(self.n_classes))
+        answer = problem.answer(problem.solve(tol=p.tol))
         # The exponent takes the place of a calibration.
-        return DEFAULT._replace(smoothing=0.0).apply(evidence.exponents), result.reached
+        return DEFAULT._replace(smoothing=0.0).apply(answer.exponents), answer.result.reached
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
         """Return the least loss of answers for left-out labels, and the exponent that gives it."""
@@ -185,57 +186,27 @@ class Classes:
         return codes
 
 
-class Numbers:
-    """Answers are numbers, in one column.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> labels = NodeLabels(np.arange(3), np.array([[1.0], [3.0], [5.0]]), np.ones(3))
-    >>> predict = Numbers().fit(LinearRegression(), np.array([[0.0], [1.0], [2.0]]), labels)
-    >>> predict(np.array([[4.0]])).round(6)
-    array([[9.]])
-    """
+class Numbers(_Task):
+    """Answers are numbers, in one column."""
 
     has_classes = False
-    _has_warned = False
 
     def usual_estimators(self, size: float) -> list[Any]:
         """Return ridge regression."""
         return [Ridge()]
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
-        """Fit a clone of the estimator, as `Classes.fit`."""
-        model = clone(estimator)
-        values, n_labels = labels.values[:, 0], len(labels.nodes)
-        with _explained(model, n_labels):
-            if np.all(labels.weights == labels.weights[0]):
-                model.fit(Z, values)
-            elif has_fit_parameter(model, "sample_weight"):
-                model.fit(Z, values, sample_weight=labels.weights)
-            else:
-                self._has_warned = _warn_of_weights(model, self._has_warned)
-                model.fit(Z, values)
-        return _Values(model, n_labels)
+        rows = Z, labels.values[:, 0]
+        return Predictor(self._fit(estimator, rows, labels.weights, rows), len(labels.nodes))
 
     def by_graph(
-        self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None
+        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None
     ) -> tuple[Floats, Mask]:
         """Return the answers of `HFSRegressor`, and which nodes labels reach."""
-        labels = split_by_edges(labels, graph)[0]
-        mean, degree = self.without_evidence(labels), _mean_degree(graph)
-        result = solve_hfs(
-            graph,
-            labels.nodes,
-            labels.values - mean,
-            gamma=0.1 / (float(labels.weights.sum()) * (degree if degree > 0 else 1.0)),
-            normalization=None,
-            sample_weight=labels.weights,
-            tol=1e-5,
-            random_state=seed,
-            n_jobs=n_jobs,
-        )
-        return result.f + mean, result.reached
+        p = HFSParameters(tol=1e-5, normalization=None, n_jobs=n_jobs)
+        problem = NumberProblem.pose(labels, kept, p)
+        answer = problem.answer(problem.solve(tol=p.tol))
+        return answer.labels[:, np.newaxis], answer.result.reached
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
         """Return the loss and 1: numbers are not more or less sure."""
@@ -288,51 +259,6 @@ class Numbers:
 Task = Classes | Numbers
 
 
-def _warn_of_weights(estimator: Any, has_warned: bool) -> bool:
-    if not has_warned:
-        warn(
-            f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels that "
-            f"count the same, and to the likeliest class of nodes with several; the graph still "
-            f"weighs them"
-        )
-    return True
-
-
-# Fitted models as functions from rows to answers. They are classes, so that they can be pickled.
-
-
-@dataclass
-class _Constant:
-    answer: Floats
-
-    def __call__(self, rows: Any) -> Floats:
-        return np.repeat(self.answer, rows.shape[0], axis=0)
-
-
-@dataclass
-class _Probabilities:
-    model: Any
-    columns: NDArray[np.int64]  # of the classes of the model
-    n_classes: int
-    n_labels: int
-
-    def __call__(self, rows: Any) -> Floats:
-        answers = np.zeros((rows.shape[0], self.n_classes))
-        with _explained(self.model, self.n_labels):
-            answers[:, self.columns] = _probabilities(self.model, rows)
-        return answers
-
-
-@dataclass
-class _Values:
-    model: Any
-    n_labels: int
-
-    def __call__(self, rows: Any) -> Floats:
-        with _explained(self.model, self.n_labels):
-            return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
-
-
 @contextmanager
 def _explained(model: Any, n_labels: int) -> Iterator[None]:
     """Say in an error of an estimator how many labels it had."""
@@ -361,8 +287,3 @@ def _probabilities(model: Any, rows: Any) -> Floats:
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
-
-
-def _mean_degree(graph: Graph) -> float:
-    """Return the mean degree of the nodes that have an edge."""
-    return float(graph.degrees.sum()) / max(1, int(np.count_nonzero(np.diff(graph.indptr))))

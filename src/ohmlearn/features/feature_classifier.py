@@ -1,11 +1,13 @@
 """The classifier for nodes that have features and edges."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
@@ -27,16 +29,98 @@ from ohmlearn.estimators.label_input import (
     find_classes,
     find_single_classes,
 )
-from ohmlearn.features.expert_tasks import Classes
+from ohmlearn.features.expert_tasks import Classes, Floats, Mask
+from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
+from ohmlearn.features.feature_problem import FeatureProblem
+from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
 
-__all__ = ["GraphFeatureClassifier"]
-
-Floats = NDArray[np.float64]
+__all__ = ["FeatureClassAnswer", "GraphFeatureClassifier"]
 
 
-class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
+class FeatureClassAnswer(FeatureAnswer):
+    """The class of every node, with the names of `ClassAnswer`."""
+
+    has_features = True
+    wanted_shares = None
+
+    def __init__(
+        self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
+    ) -> None:
+        super().__init__(problem, experts, n_folds)
+        self._calibrate = calibrate
+        counts: Floats = problem.used.values.sum(axis=0)
+        self.counts = self.class_prior = counts
+
+    def codes(self, default: int = 0) -> NDArray[np.intp]:
+        """Return the most likely class of every node."""
+        codes: NDArray[np.intp] = np.argmax(self.values, axis=1)
+        return codes
+
+    @cached_property
+    def _left_out(self) -> tuple[Floats, NodeLabels]:
+        """Logarithms of answers for labels that can be left out, and these labels."""
+        usable = self.stack.usable
+        return _logarithms(self.stack.left_out[usable]), choose_labels(self.problem.used, usable)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How answers become probabilities."""
+        left_out, labels = self._left_out
+        if not self._calibrate or len(left_out) == 0:
+            return Calibration(1.0, 0.0)
+        n_nodes = len(self.values)  # some nodes represent all of them
+        generator = np.random.default_rng(self.experts.seed)
+        some = np.sort(generator.choice(n_nodes, min(1_000, n_nodes), replace=False))
+        weights = labels.weights * labels.weights.sum() / np.sum(labels.weights**2)
+        return fit_calibration(left_out, labels.values, _logarithms(self.values[some]), weights)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probability of each class for every node."""
+        shares = self.shares(self.values, self.alone)
+        shares.flags.writeable = False  # they are kept
+        return shares
+
+    def shares(self, answers: Floats, by_estimator: Mask) -> Floats:
+        """Return probabilities from answers, some of which are those of the estimator alone."""
+        shares = self.calibration.apply(_logarithms(answers))
+        if self._calibrate:
+            # They have been made as sure as they should be; the calibration is that of the mixture.
+            shares[by_estimator] = answers[by_estimator]
+        return shares
+
+    def accuracy(self) -> AccuracyEstimate:
+        """Return the estimated accuracy, from labels that were left out in folds."""
+        left_out, labels = self._left_out
+        if len(left_out) == 0:
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        codes = np.argmax(self.stack.left_out[self.stack.usable], axis=1)
+        right = labels.values[np.arange(len(codes)), codes]
+        return estimate_accuracy(right, labels.weights / labels.weights.mean())
+
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
+        """Return probabilities of labels left out, whether they are right, and weights."""
+        left_out, given = self._left_out
+        p = self.calibration.apply(left_out)
+        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
+        return p.max(axis=1), right, given.weights / given.weights.mean()
+
+    def prediction_sets(self, alpha: float) -> Mask:
+        """Return for each node the classes that hold its label with probability 1 - alpha."""
+        left_out, labels = self._left_out
+        given = np.einsum("ij,ij->i", labels.values, self.calibration.apply(left_out))
+        sets: Mask = self.probabilities >= conformal_threshold(given, alpha)
+        return sets
+
+
+def _logarithms(answers: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(answers, 1e-12))
+    return logs
+
+
+class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnswer]):
     """Labels all nodes of a graph from a few labels, the edges, and columns about each node.
 
     Three experts answer: the estimator on the features of a node ("features"), the estimator on
@@ -166,73 +250,51 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     ) -> Labels:
         labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
         assert labels.classes is not None
-        self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:
-            only = self.classes_.tolist()[labels.values[0]]
+            only = labels.classes.tolist()[labels.values[0]]
             warn(
                 f"all labels are {only!r}, so all answers will be the same; give labels of another "
                 f"class, too"
             )
         return labels
 
-    def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
+    def _weigh_labels(self, labels: NodeLabels, classes: NDArray[Any] | None) -> NodeLabels:
         """Return labels that count by the shares of their classes, if these are known."""
-        if self.class_prior is None:
+        if self.class_prior is None or classes is None:
             return labels
         counts = labels.weights @ labels.values
-        wanted = check_shares(self.class_prior, self.classes_, warns=True)
+        wanted = check_shares(self.class_prior, classes, warns=True)
         ratios = np.clip(wanted * counts.sum() / np.maximum(counts, 1e-300), 1 / SHIFT, SHIFT)
         return labels._replace(weights=labels.weights * (labels.values @ ratios))
 
-    def _task(self) -> Classes:
-        return Classes(self.classes_)
+    def _task(self, classes: NDArray[Any] | None) -> Classes:
+        return Classes(classes)
+
+    def _find_answer(self, problem: FeatureProblem, experts: Experts) -> FeatureClassAnswer:
+        return FeatureClassAnswer(problem, experts, self.cv, calibrate=self.calibration == "cv")
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, sorted."""
+        check_is_fitted(self, "_problem")
+        classes = self._problem.classes
+        assert classes is not None
+        return classes
 
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
-        answers = self._solve()
-        if self._stack.calibration is None:
-            self._stack.calibration = Calibration(1.0, 0.0)
-            left_out, labels = self._left_out()
-            if self.calibration == "cv" and len(left_out) > 0:
-                size = min(1_000, len(answers))  # some nodes represent all of them
-                generator = np.random.default_rng(self._seed)
-                some = np.sort(generator.choice(len(answers), size, replace=False))
-                self._stack.calibration = fit_calibration(
-                    _logarithms(left_out),
-                    labels.values,
-                    _logarithms(answers[some]),
-                    labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
-                )
-        return self._stack.calibration
-
-    def _left_out(self) -> tuple[Floats, NodeLabels]:
-        """Return the answers for labels that can be left out, and these labels."""
-        self._solve()
-        usable = self._stack.usable
-        return self._stack.left_out[usable], choose_labels(self._used, usable)
-
-    def _calibrate(self, answers: Floats) -> Floats:
-        return self.calibration_.apply(_logarithms(answers))
+        return self.answer_.calibration
 
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        return self._shares(self._solve(), self._alone)
-
-    def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
-        """Return probabilities from answers, some of which are those of the estimator alone."""
-        shares = self._calibrate(answers)
-        if self.calibration == "cv":
-            # They have been made as sure as they should be; the calibration is that of the mixture.
-            shares[by_estimator] = answers[by_estimator]
-        return shares
+        return self.answer_.probabilities
 
     @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
-        codes = np.argmax(self._solve(), axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
+        labels: NDArray[Any] = self.classes_[self.answer_.codes()]
         return labels
 
     @property
@@ -244,12 +306,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         labelled ones. It is rather too low, because a fifth of the labels is missing. NaN if no
         label can be left out.
         """
-        left_out, labels = self._left_out()
-        if len(left_out) == 0:
-            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
-        codes = np.argmax(left_out, axis=1)
-        right = labels.values[np.arange(len(codes)), codes]
-        return estimate_accuracy(right, labels.weights / labels.weights.mean())
+        return self.answer_.accuracy()
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
         """Return for each node a set of classes that holds the right one with chance 1 - alpha.
@@ -266,11 +323,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         ndarray of bool, shape (n_nodes, n_classes)
         """
         check_fraction("alpha", alpha)
-        shares = self.label_distributions_
-        answers, labels = self._left_out()
-        given = np.einsum("ij,ij->i", labels.values, self._calibrate(answers))
-        sets: NDArray[np.bool_] = shares >= conformal_threshold(given, alpha)
-        return sets
+        return self.answer_.prediction_sets(alpha)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class.
@@ -287,7 +340,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._shares(*self._answers_for(X))
+        return self.answer_.shares(*self._answers_for(X))
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """Return the class of new points, or of nodes.
@@ -325,8 +378,3 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         right = self.predict(X)[samples] == labels
         weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
         return float(np.average(right, weights=weights))
-
-
-def _logarithms(answers: Floats) -> Floats:
-    logs: Floats = np.log(np.maximum(answers, 1e-12))
-    return logs

@@ -9,17 +9,17 @@ from sklearn.metrics import r2_score
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.estimators.label_input import Labels, find_values
-from ohmlearn.features.expert_tasks import Numbers
+from ohmlearn.features.expert_tasks import Floats, Numbers
+from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
+from ohmlearn.features.feature_problem import FeatureProblem
+from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
 
 __all__ = ["GraphFeatureRegressor"]
 
-Floats = NDArray[np.float64]
-LARGEST = 1e70
 
-
-class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures):
+class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures[FeatureAnswer]):
     """Computes a number for every node from the numbers of a few, the edges, and features.
 
     Works like `GraphFeatureClassifier`. The expert for the graph alone is that of `HFSRegressor`.
@@ -79,21 +79,24 @@ n_features_in_
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
     ) -> Labels:
         labels = find_values(y, n_nodes, ids, sample_weight)
-        largest = float(np.abs(labels.values).max())
-        if largest > LARGEST:
+        largest, most = float(np.abs(labels.values).max()), 1e70
+        if largest > most:
             raise ValueError(
-                f"y must be between -{LARGEST:g} and {LARGEST:g}, because variances of squared "
+                f"y must be between -{most:g} and {most:g}, because variances of squared "
                 f"errors overflow otherwise, got {largest:g}; scale y down"
             )
         return labels
 
-    def _task(self) -> Numbers:
+    def _task(self, classes: NDArray[Any] | None) -> Numbers:
         return Numbers()
+
+    def _find_answer(self, problem: FeatureProblem, experts: Experts) -> FeatureAnswer:
+        return FeatureAnswer(problem, experts, self.cv)
 
     @property
     def transduction_(self) -> Floats:
         """Number for every node."""
-        values: Floats = self._solve()[:, 0]
+        values: Floats = self.answer_.values[:, 0]
         return values
 
     def predict(self, X: Any = None) -> Floats:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +20,105 @@ from ohmlearn.features.feature_columns import (
     as_array,
     as_arrow,
     check_different,
+    check_features,
     encode_columns,
     take_ids,
 )
-from ohmlearn.features.match_nodes import Matched, match_rows
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
+from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.feature_table import Column, find_columns, read_feature_table
-from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.label_table import as_node_ids
+from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 
-__all__ = ["NodeFeatures", "drop_label_column", "read_features", "read_features_as"]
+__all__ = ["Matched", "NodeFeatures", "drop_label_column", "read_features", "read_features_as"]
+
+
+@dataclass(frozen=True, repr=False)
+class Matched(Shown):
+    """Features in the order of the nodes of a graph.
+
+    Attributes
+    ----------
+    X : array or CSR matrix, shape (n_nodes, n_columns)
+        A row for each node. Nodes without features have the means of the columns; if X is sparse,
+        these are 0 in columns most of whose entries are 0, so that X stays sparse.
+    missing : bool array, shape (n_nodes,)
+        Which nodes have no features.
+    numbers : int array
+        For each row of the features, the number of its node; -1 if the graph does not have it.
+    only_features : array
+        Ids that the graph does not have. They are further nodes if they were added.
+    added : bool
+        Whether those ids were added as nodes without edges.
+    source : str
+        Where the features come from, for messages.
+    example : int or str or None
+        The id of a node without features.
+
+    Examples
+    --------
+    >>> from ohmlearn import NodeFeatures
+    >>> matched = NodeFeatures([[1.0], [3.0]], ids=[0, 2]).match(None, n_nodes=3)
+    >>> matched
+    <Matched: 3 nodes, 1 column, 1 node without features>
+    >>> matched.X.ravel(), matched.missing
+    (array([1., 2., 3.]), array([False,  True, False]))
+    """
+
+    X: Any
+    missing: NDArray[np.bool_]
+    numbers: NDArray[np.int64]
+    only_features: NDArray[Any]
+    added: bool
+    source: str
+    example: Any = None
+
+    @property
+    def n_missing(self) -> int:
+        """Number of nodes without features."""
+        return int(np.count_nonzero(self.missing))
+
+    @property
+    def n_only_features(self) -> int:
+        """Number of ids that the graph does not have."""
+        return len(self.only_features)
+
+    def about(self) -> str:
+        """Return a sentence about ids that are only in the graph or only in the features.
+
+        It is empty if there is none.
+        """
+        said = []
+        if self.n_missing > 0:
+            have = "has" if self.n_missing == 1 else "have"
+            some = f", such as {self.example!r}" if self.example is not None else ""
+            said.append(
+                f"{self.n_missing:,} of {len(self.missing):,} nodes {have} no features{some}"
+            )
+        if self.n_only_features > 0:
+            one = self.n_only_features == 1
+            some = f", such as {self.only_features.tolist()[0]!r}"
+            left_out = "" if self.added else f"; {'it is' if one else 'they are'} left out"
+            said.append(
+                f"{self.n_only_features:,} {'id is' if one else 'ids are'} only in "
+                f"{show_name(self.source)}{some}{left_out}"
+            )
+        return "; ".join(said)
+
+    def warn(self) -> None:
+        """Warn of ids that are only in the graph or only in the features."""
+        if said := self.about():
+            warn(said)
+
+    def _facts(self) -> dict[str, Any]:
+        n_nodes, n_columns = self.X.shape
+        return {
+            "nodes": n_nodes,
+            "columns": n_columns,
+            "nodes without features": self.n_missing or None,
+            "ids only in the features": self.n_only_features or None,
+        }
 
 
 class NodeFeatures(Shown):
@@ -194,6 +284,11 @@ class NodeFeatures(Shown):
         return len(self), self.X.shape[1]
 
     @property
+    def _positions(self) -> NDArray[np.int64]:
+        """The chosen rows, as positions."""
+        return np.arange(self.X.shape[0]) if self.rows is None else self.rows
+
+    @property
     def chosen(self) -> Any:
         """The matrix of the chosen rows."""
         return self.X if self.rows is None else self.X[self.rows]
@@ -201,13 +296,11 @@ class NodeFeatures(Shown):
     @property
     def chosen_ids(self) -> NDArray[Any]:
         """The nodes of the chosen rows."""
-        ids = np.arange(self.X.shape[0]) if self.ids is None else self.ids
-        chosen: NDArray[Any] = ids if self.rows is None else ids[self.rows]
+        chosen: NDArray[Any] = self._positions if self.ids is None else self.ids[self._positions]
         return chosen
 
     def __len__(self) -> int:
-        n_rows: int = self.X.shape[0]
-        return n_rows if self.rows is None else len(self.rows)
+        return len(self._positions)
 
     def __getitem__(self, key: Any) -> Self:
         """Choose some of the chosen rows: by an array of positions, a mask or a slice."""
@@ -219,7 +312,6 @@ class NodeFeatures(Shown):
                     "NodeFeatures of them"
                 )
             key = key[0]
-        own = np.arange(self.X.shape[0]) if self.rows is None else self.rows
         if key is not Ellipsis and not isinstance(key, slice):
             key = np.asarray(key)
             if key.ndim != 1 or (key.dtype.kind not in "iub" and key.size > 0):
@@ -227,7 +319,7 @@ class NodeFeatures(Shown):
             key = key if key.size > 0 or key.dtype == bool else key.astype(np.int64)
         some = type(self).__new__(type(self))
         some.__dict__.update(self.__dict__)
-        some.rows = own[key]
+        some.rows = self._positions[key]
         return some
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -276,16 +368,112 @@ class NodeFeatures(Shown):
         >>> matched.about()
         '1 of 3 nodes has no features, such as 8'
         """
-        return match_rows(
-            self.X,
-            self.ids,
-            nodes,
-            n_nodes=n_nodes,
-            add=add,
-            source=self.source,
-            heading=self.id_heading,
-            first_row=self._first_row,
+        if self.ids is None:
+            self._check_order(nodes, n_nodes)
+            own = numbers = np.arange(self.X.shape[0])
+            size = len(numbers)
+        elif nodes is None:
+            own, numbers, size = self._number_plain(self.ids, n_nodes)
+        else:
+            own = self._as_ids_of(nodes, self.ids)
+            found = nodes.find(own, missing="mask")
+            numbers = np.where(np.ma.getmaskarray(found), -1, found.data).astype(np.int64)
+            size = len(nodes)
+        unknown = numbers < 0
+        if unknown.all():
+            self._refuse_all(own, nodes, size)
+        if add and unknown.any():
+            numbers = (own if nodes is None else nodes.add(own)).astype(np.int64)
+            size = max(size, int(numbers.max()) + 1)
+        self._check_once(numbers, own)
+        rows, missing = _order(self.X, numbers, size)
+        example: Any = None
+        if missing.any():
+            first = int(np.argmax(missing))
+            example = first if nodes is None else nodes.ids([first]).tolist()[0]
+        return Matched(rows, missing, numbers, own[unknown], add, self.source, example)
+
+    def _refuse_all(self, ids: NDArray[Any], nodes: NodeTable | None, size: int) -> NoReturn:
+        """Refuse features of which none belongs to a node; show an id of each side."""
+        there, remedy = "", "is it the right column of ids?"
+        if nodes is not None and size > 0:
+            first = nodes.ids([0]).tolist()[0]
+            there = f", such as {first!r}"
+            most = 10_000  # ids that are compared without their zeros in front
+            short = {str(each).lstrip("0") for each in ids[:most].tolist()}
+            some = nodes.ids(range(min(len(nodes), most)))
+            other = {str(each).lstrip("0") for each in some.tolist()}
+            if short & other:
+                remedy = "zeros in front are missing on one side; read both columns as texts"
+        refuse_source(
+            self.source,
+            f"no node of the graph has features: none of the {len(ids):,} ids, such as "
+            f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; {remedy}",
         )
+
+    def _check_order(self, nodes: NodeTable | None, n_nodes: int | None) -> None:
+        """Refuse rows without ids that are not in the order of the nodes."""
+        n_rows = self.X.shape[0]
+        size = n_nodes if nodes is None else len(nodes)
+        if size is not None and n_rows != size:
+            refuse_source(
+                self.source,
+                f"has {n_rows:,} rows and no ids, but the graph has {size:,} nodes; give ids, the "
+                f"node of each row",
+            )
+        if nodes is not None and are_reordered(nodes):
+            refuse_source(
+                self.source,
+                f"has no ids, so its rows have the order of nodes.ids(), which starts with "
+                f"{nodes.ids()[:3].tolist()} here; give ids to be sure, such as "
+                f"range({len(nodes)})",
+            )
+
+    def _number_plain(
+        self, ids: NDArray[Any], n_nodes: int | None
+    ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
+        """Return ids, numbers and the number of nodes, of a graph whose nodes are 0, 1, ..."""
+        if ids.dtype.kind == "i":
+            own = ids
+        else:
+            try:
+                own = as_node_ids(self.source, ids.tolist(), "int64")
+            except SourceError:
+                refuse_source(
+                    self.source,
+                    f"the ids are texts, such as {ids.tolist()[0]!r}, but the graph has no ids: "
+                    f"its nodes are 0, 1, ...; read the edges with their ids, for example with "
+                    f"read_edges(...), or leave out the ids if row i is node i",
+                )
+        if len(own) > 0 and own.min() < 0:
+            refuse_source(
+                self.source, f"the nodes of this graph are 0, 1, ..., got the id {own.min()}"
+            )
+        size = int(own.max()) + 1 if n_nodes is None else n_nodes
+        return own, np.where(own < size, own, -1), size
+
+    def _as_ids_of(self, nodes: NodeTable, ids: NDArray[Any]) -> NDArray[Any]:
+        """Return ids of the same type as those of the graph; the rules are those of labels."""
+        kind = "int64" if ids.dtype.kind == "i" else "string"
+        if not nodes.kinds and kind == (nodes.kind or kind):
+            return ids
+        rows = list(range(self._first_row, self._first_row + len(ids)))
+        return as_node_ids(
+            self.source, ids.tolist(), nodes.kind, nodes.kinds, heading=self.id_heading, rows=rows
+        )
+
+    def _check_once(self, numbers: NDArray[np.int64], ids: NDArray[Any]) -> None:
+        """Refuse a node with two rows, whose id is written in two ways, such as 7 and 7.0."""
+        rows = np.flatnonzero(numbers >= 0)
+        order = rows[np.argsort(numbers[rows], kind="stable")]
+        same = np.flatnonzero(np.diff(numbers[order]) == 0)
+        if len(same) > 0:
+            a, b = order[same[0]], order[same[0] + 1]
+            refuse_source(
+                self.source,
+                f"the rows {self._first_row + a} and {self._first_row + b} are of the same node, "
+                f"{ids.tolist()[a]!r}; a node has one row",
+            )
 
     def _facts(self) -> dict[str, Any]:
         n_left_out = sum(what.startswith("left out") for what in self.treatment.values())
@@ -398,41 +586,31 @@ def _check_matrix(X: Any) -> Any:
         )
     if isinstance(X, NodeFeatures):
         raise TypeError("X has ids already; use it as it is")
-    is_sparse = sparse.issparse(X)
-    matrix = sparse.csr_matrix(X) if is_sparse else np.asarray(X)
-    if matrix.ndim != 2:
-        raise ValueError(f"X must have two dimensions, one row for each node, got {matrix.shape}")
-    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
-        raise ValueError(
-            f"X must have numbers, got {matrix.dtype}; NodeFeatures.from_table reads tables with "
-            f"texts"
-        )
+    matrix = check_features(X, most=LARGEST)
     if 0 in matrix.shape:
         raise ValueError(f"X must have at least one row and one column, got {matrix.shape}")
-    if matrix.dtype not in (np.float32, np.float64):
-        small = matrix.dtype.kind != "f" or matrix.dtype.itemsize > 2
-        matrix = matrix.astype(np.float64 if small else np.float32)
-    values = matrix.data if is_sparse else matrix
-    if len(values) > 0 and not _is_finite(values):
-        _refuse_entry(matrix, is_sparse)
-    return matrix
+    dtype = np.float32 if matrix.dtype in (np.float16, np.float32) else np.float64
+    return (sparse.csr_matrix if sparse.issparse(matrix) else np.asarray)(matrix, dtype=dtype)
 
 
-def _is_finite(values: Any) -> bool:
-    """Whether all numbers are finite and not too large; NaN is not."""
-    return bool(float(values.min()) >= -LARGEST and float(values.max()) <= LARGEST)
-
-
-def _refuse_entry(matrix: Any, is_sparse: bool) -> None:
-    """Refuse the first entry that is missing, infinite or too large."""
-    if is_sparse:
-        entries = matrix.tocoo()
-        at = int(np.argmax([not _is_finite(value) for value in entries.data]))
-        row, column = int(entries.row[at]), int(entries.col[at])
-    else:
-        row = next(row for row in range(len(matrix)) if not _is_finite(matrix[row]))
-        column = int(np.argmax([not _is_finite(value) for value in matrix[row]]))
-    raise ValueError(
-        f"X must have finite numbers, but X[{row}, {column}] = {matrix[row, column]}; "
-        f"NodeFeatures.from_table replaces missing values"
-    )
+def _order(X: Any, numbers: NDArray[np.int64], n_nodes: int) -> tuple[Any, NDArray[np.bool_]]:
+    """Return a row for each node, and which of them are means."""
+    missing = np.ones(n_nodes, dtype=bool)
+    rows = np.flatnonzero(numbers >= 0)
+    missing[numbers[rows]] = False
+    if len(rows) == n_nodes == len(numbers) and np.array_equal(numbers, np.arange(n_nodes)):
+        return X, missing
+    place = np.empty(n_nodes, dtype=np.int64)
+    place[numbers[rows]] = rows
+    if not missing.any():
+        return X[place], missing
+    means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel().astype(X.dtype)
+    if not sparse.issparse(X):
+        place[missing] = 0
+        chosen = X[place]
+        chosen[missing] = means
+        return chosen, missing
+    means[X.getnnz(axis=0) <= X.shape[0] / 2] = 0
+    extended = sparse.vstack([X, sparse.csr_matrix(means[np.newaxis])], format="csr")
+    place[missing] = X.shape[0]
+    return extended[place], missing

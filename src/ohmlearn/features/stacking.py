@@ -28,33 +28,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
-from ohmlearn.estimators.calibration import Calibration
-from ohmlearn.estimators.label_input import NodeLabels, choose_labels
-from ohmlearn.features.expert_tasks import PRIOR, Floats, Predictor, Task
-from ohmlearn.features.scaled_features import ScaledFeatures, blocks
-from ohmlearn.features.smoothing import Smoothing, make_room
-from ohmlearn.graph import Graph
+from ohmlearn.checks.parameters import check_n_jobs
+from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.errors import InPython, OhmWarning
+from ohmlearn.estimators.label_input import NodeLabels, choose_labels, split_by_edges
+from ohmlearn.features.expert_tasks import PRIOR, Floats, Mask, Task
+from ohmlearn.features.experts import ExpertAnswers, Experts, blocks
+from ohmlearn.features.feature_problem import FeatureProblem
 
-__all__ = ["EXPERTS", "FEATURES", "Experts", "Stack", "fit_stack", "split_labels"]
+__all__ = ["FeatureAnswer", "GraphUse", "Homophily", "Stack", "fit_stack"]
 
-Mask = NDArray[np.bool_]
 EXPERTS = ("features", "both", "graph")
 FEATURES = np.array([1.0, 0.0, 0.0])  # weights if the graph is left out
 ALONE = 0.9  # weight of the features from which the graph is left out
-WIDE = 30  # columns; rows of so many get the same length
-
-
-class ExpertAnswers(NamedTuple):
-    """Answers of experts, and to which rows each of them applies."""
-
-    answers: Floats  # (n_experts, n_rows, n_columns)
-    applies: Mask  # (n_experts, n_rows)
-
-    def at(self, experts: Any, rows: Any) -> "ExpertAnswers":
-        """Return those of some experts for some rows."""
-        return ExpertAnswers(self.answers[experts][:, rows], self.applies[experts][:, rows])
 
 
 @dataclass
@@ -82,7 +71,6 @@ class Stack:
     left_out: Floats
     alone: Floats
     around: Floats
-    calibration: Calibration | None = None  # of the pool; the classifier puts it here
 
     def pool(self, task: Task, found: ExpertAnswers) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
@@ -96,184 +84,6 @@ class Stack:
             total += share
         pooled /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
         return pooled
-
-
-class Experts:
-    """The three experts on one graph with one table of features.
-
-    Parameters
-    ----------
-    task : Task
-    graph : Graph
-    degrees : ndarray of shape (n_nodes,)
-        Those of all edges that the graph was made from.
-    features : ScaledFeatures
-    missing : ndarray of bool, shape (n_nodes,)
-        Which nodes have no features.
-    labels : NodeLabels
-    estimator : object
-        Regressor or classifier of scikit-learn; None is the one of the task.
-    gamma : float
-        How far features are smoothed.
-    seed : int
-    n_jobs : int, optional
-    verbose : int
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        graph: Graph,
-        degrees: Floats,
-        features: ScaledFeatures,
-        missing: Mask,
-        labels: NodeLabels,
-        *,
-        estimator: Any,
-        gamma: float,
-        seed: int,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.task, self.graph, self.features, self.labels = task, graph, features, labels
-        self.seed, self.n_jobs, self.verbose = seed, n_jobs, verbose
-        # Rows get the same length for the usual estimator; another one gets plain columns.
-        self._same_length = task.has_classes and features.shape[1] >= WIDE
-        self._is_usual = estimator is None
-        usual = task.usual_estimators(features.size) if estimator is None else [estimator]
-        # Candidates for each expert: a table of features, and the estimator that is fitted to it.
-        self._tables = [(table, candidate) for table in (0, 1) for candidate in usual]
-        self.candidates = [*np.arange(2 * len(usual)).reshape(2, -1), np.array([2 * len(usual)])]
-        self.has_edges: Mask = np.diff(graph.indptr) > 0
-        _, component = graph.components()
-        near_features = np.isin(component, component[~missing]) & self.has_edges
-        self._known_rows: list[Mask] = [~missing, near_features]
-        self._smoothed = self._smooth(gamma, degrees)
-        self._bases: list[Any] = [None, None]
-        self._rows = [self._table(expert, labels.nodes) for expert in (0, 1)]
-        if estimator is None and len(labels.nodes) < features.shape[1]:
-            # A linear model with a penalty lies in the space of the rows that it is fitted to, so
-            # the coordinates in that space give the same model in less time.
-            self._bases = [np.linalg.qr(as_dense(rows).T)[0] for rows in self._rows]
-            self._rows = [rows @ basis for rows, basis in zip(self._rows, self._bases, strict=True)]
-        self._fits: dict[bytes, ExpertAnswers] = {}
-
-    def _smooth(self, gamma: float, degrees: Floats) -> NDArray[Any]:
-        """Return smoothed features of all nodes: weighted means over the nodes around each one.
-
-        A node with many edges has a part in many means and says less about each neighbour, so nodes
-        count by their inverse degrees. Means are smaller than single values: all rows get the same
-        length if there are many columns, and otherwise all together the size that they had before.
-        """
-        n_nodes, n_columns = self.features.shape
-        smoothing = Smoothing(
-            self.graph, gamma, degrees=degrees, tol=1e-4, random_state=self.seed,
-            n_jobs=self.n_jobs, verbose=self.verbose,
-        )  # fmt: skip
-        # `Smoothing` is D^(1/2) (D + gamma L)^-1 D^(1/2).
-        counts = 1.0 / np.sqrt(np.where(self.has_edges, degrees, 1.0))[:, np.newaxis]
-        smoothed = make_room(n_nodes, n_columns, self.features.dtype)
-        smoothing.apply_to(lambda part: self.features.columns(part) * counts, smoothed)
-        if self._same_length:
-            for part in blocks(n_nodes, n_columns):
-                smoothed[part] = self._resize(smoothed[part])
-            return smoothed
-        smoothed /= smoothing.apply_quietly(counts)
-        parts = blocks(n_nodes, n_columns)
-        total = sum(float(np.sum(np.square(smoothed[part], dtype=float))) for part in parts)
-        if total > 0.0:
-            smoothed *= self.features.size / np.sqrt(total / n_nodes)
-        return smoothed
-
-    def _resize(self, rows: Any) -> Any:
-        """Return rows of the same length."""
-        is_sparse = not isinstance(rows, np.ndarray)
-        square = rows.multiply(rows).sum(axis=1) if is_sparse else np.einsum("ij,ij->i", rows, rows)
-        lengths = np.sqrt(np.asarray(square, dtype=np.float64).ravel())
-        scale = (self.features.size / np.where(lengths > 0.0, lengths, 1.0))[:, np.newaxis]
-        if is_sparse:
-            return rows.multiply(scale).tocsr()
-        return (rows * scale).astype(rows.dtype, copy=False)
-
-    def own_rows(self, rows: Any) -> Any:
-        """Return rows of features of further nodes, as the estimator on own features takes them."""
-        return self._as_input(0, self.features.scale_rows(rows))
-
-    def _table(self, expert: int, chosen: Any) -> Any:
-        """Return rows of features or of smoothed features."""
-        rows = self._smoothed[chosen] if expert == 1 else self.features.rows(chosen)
-        return self._as_input(expert, rows)
-
-    def _as_input(self, expert: int, rows: Any) -> Any:
-        if expert == 0 and self._same_length and self._is_usual:
-            rows = self._resize(rows)
-        return rows if self._bases[expert] is None else rows @ self._bases[expert]
-
-    def forget(self) -> None:
-        """Free what is large and is not needed for answers to new points."""
-        self._smoothed, self._rows = np.empty((0, 0)), []
-        self._fits.clear()
-
-    # ExpertAnswers.
-
-    def fit(self, candidate: int, known: Mask) -> Predictor | None:
-        """Return the estimator fitted to labels that are known; None if it can learn from none."""
-        table, estimator = self._tables[candidate]
-        usable = known & self._known_rows[table][self.labels.nodes]
-        if not usable.any():
-            return None
-        labels = choose_labels(self.labels, usable)
-        return self.task.fit(estimator, self._rows[table][usable], labels)
-
-    def at_labels(self, known: Mask) -> ExpertAnswers:
-        """Return the answers of all candidates for all labels, from those that are known."""
-        key = known.tobytes()
-        if key not in self._fits:
-            nodes, found = self.labels.nodes, self.no_answers()
-            for candidate, (table, _) in enumerate(self._tables):
-                predict = self.fit(candidate, known)
-                if predict is not None:
-                    found.answers[candidate] = predict(self._rows[table])
-                    found.applies[candidate] = self._known_rows[table][nodes]
-            answers, reached = self._by_graph(known)
-            found.answers[-1], found.applies[-1] = answers[nodes], reached[nodes]
-            self._fits[key] = found
-        return self._fits[key]
-
-    def no_answers(self) -> ExpertAnswers:
-        """Return room for answers of all candidates for all labels."""
-        shape = (len(self._tables) + 1, *self.labels.values.shape)
-        return ExpertAnswers(np.zeros(shape), np.zeros(shape[:2], dtype=bool))
-
-    def _by_graph(self, known: Mask) -> tuple[Floats, Mask]:
-        labels = choose_labels(self.labels, known & self.has_edges[self.labels.nodes])
-        if len(labels.nodes) == 0:
-            n_nodes, n_columns = self.graph.n_nodes, self.labels.values.shape[1]
-            return np.zeros((n_nodes, n_columns)), np.zeros(n_nodes, dtype=bool)
-        return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
-
-    def everywhere(self, own: Predictor | None, both: int, wanted: Mask) -> ExpertAnswers:
-        """Return the answers for all nodes, from all labels.
-
-        `own` is the estimator on the features of a node, and `both` the candidate on smoothed ones.
-        Experts that are not `wanted` answer only if some nodes have no other one.
-        """
-        n_nodes, n_columns = self.features.shape
-        known = np.ones(len(self.labels.nodes), dtype=bool)
-        shape = (3, n_nodes, self.labels.values.shape[1])
-        found = ExpertAnswers(np.zeros(shape), np.zeros(shape[:2], dtype=bool))
-        for expert in (1, 2, 0) if not wanted[0] else (0, 1, 2):
-            if not wanted[expert] and found.applies[wanted].any(axis=0).all():
-                continue
-            if expert == 2:
-                found.answers[2], found.applies[2] = self._by_graph(known)
-                continue
-            predict = own if expert == 0 else self.fit(both, known)
-            if predict is not None:
-                for part in blocks(n_nodes, n_columns):
-                    found.answers[expert][part] = predict(self._table(expert, part))
-                found.applies[expert] = self._known_rows[expert]
-        return found
 
 
 def fit_stack(experts: Experts, n_folds: int) -> Stack:
@@ -346,19 +156,8 @@ def _predict(
     stack.around[at] = np.where(applies[2], found.answers[2], np.nan)
 
 
-def as_dense(rows: Any) -> NDArray[Any]:
-    """Return rows as an array."""
-    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
-
-
 def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
-    """Return a fold for each label; folds have about the same size and mixture of groups.
-
-    Examples
-    --------
-    >>> split_labels(np.array([0, 0, 0, 0, 1, 1]), 2, seed=0)
-    array([0, 1, 1, 0, 1, 0])
-    """
+    """Return a fold for each label; folds have about the same size and mixture of groups."""
     order = np.random.default_rng(seed).permutation(len(groups))
     order = order[np.argsort(groups[order], kind="stable")]
     folds = np.empty(len(groups), dtype=np.int64)
@@ -370,3 +169,214 @@ def _fold_masks(folds: NDArray[np.int64], known: Mask) -> Iterator[Mask]:
     """Yield which of the known labels each fold has."""
     for fold in np.unique(folds[known]):
         yield known & (folds == fold)
+
+
+# Whether the graph helps.
+
+
+class Homophily(NamedTuple):
+    """How similar joined nodes are: 1 if equal, 0 as by chance, negative if they are opposites.
+
+    Attributes
+    ----------
+    labels : float
+        For classes, how much more often than by chance a label that is left out is the one that
+        the labels around it suggest; for numbers, the correlation with that. NaN if no label can be
+        left out, or all are the same.
+    features : float
+        Correlation of the features at both ends of edges. NaN if there is no edge, or no column
+        that varies.
+
+    Examples
+    --------
+    >>> print(Homophily(labels=0.71, features=0.3))
+    neighbours have similar labels (0.71) and somewhat similar features (0.30)
+    """
+
+    labels: float
+    features: float
+
+    def __str__(self) -> str:
+        labels, features = _in_words(self.labels), _in_words(self.features)
+        return (
+            f"neighbours have {labels} labels ({self.labels:.2f}) and {features} features "
+            f"({self.features:.2f})"
+        )
+
+
+def _in_words(value: float) -> str:
+    if np.isnan(value):
+        return "perhaps similar"
+    steps = ((0.5, "similar"), (0.2, "somewhat similar"), (0.05, "hardly similar"))
+    other = "unrelated" if value > -0.3 else "opposite"
+    return next((words for least, words in steps if value >= least), other)
+
+
+class GraphUse(NamedTuple):
+    """Whether the graph helps, from labels that were left out.
+
+    Attributes
+    ----------
+    helps : bool
+        Whether left-out labels are predicted better with the graph, by more than two standard
+        errors of the difference.
+    loss_with, loss_without : float
+        Mean loss for left-out labels with the graph, and from the features alone: log-loss for
+        classes, half the squared error for numbers.
+    error : float
+        Standard error of the difference of the two.
+    homophily : Homophily
+        Whether joined nodes are alike.
+
+    Examples
+    --------
+    >>> print(GraphUse(True, 0.61, 1.4, 0.1, Homophily(0.71, 0.3)))
+    The graph helps: the loss for left-out labels is 0.61 with it, and 1.4 from the features alone;
+    neighbours have similar labels (0.71) and somewhat similar features (0.30).
+    """
+
+    helps: bool
+    loss_with: float
+    loss_without: float
+    error: float
+    homophily: Homophily
+
+    def __str__(self) -> str:
+        if np.isnan(self.loss_without):
+            return "It is not known whether the graph helps: no label can be left out."
+        if self.helps:
+            verdict = "The graph helps"
+        elif self.loss_with < self.loss_without:
+            verdict = "It is not clear whether the graph helps"
+        else:
+            verdict = "The graph does not help"
+        return (
+            f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "
+            f"{self.loss_without:.3g} from the features alone; {self.homophily}."
+        )
+
+
+def judge_graph(experts: Experts, stack: Stack) -> GraphUse:
+    """Return whether the graph helps; if it does not, leave it out of the stack, with a warning."""
+    task, homophily = experts.task, measure_homophily(experts, stack)
+    if not stack.usable.any():
+        nan = float("nan")
+        return GraphUse(False, nan, nan, nan, homophily)
+    judged = choose_labels(experts.labels, stack.usable)
+    losses, alone = (
+        task.losses(answers[stack.usable], judged) for answers in (stack.left_out, stack.alone)
+    )
+    gains = alone - losses
+    gain, loss = (float(np.average(each, weights=judged.weights)) for each in (gains, losses))
+    error = float(np.std(gains) / np.sqrt(len(gains)))
+    if gain < -2.0 * error:
+        stack.weights, stack.left_out = FEATURES.copy(), stack.alone
+    if stack.weights[0] == 1.0:
+        warn(
+            f"the graph does not help: left-out labels are predicted best from the features "
+            f"alone, so the answers are those of the estimator{InPython('; see graph_use_')}",
+            OhmWarning,
+        )
+    return GraphUse(gain > 2.0 * error, loss, loss + gain, error, homophily)
+
+
+def measure_homophily(experts: Experts, stack: Stack) -> Homophily:
+    """Measure homophily of labels, from those that were left out, and of features."""
+    values, around = experts.labels.values, stack.around
+    found = float("nan")
+    seen = np.flatnonzero(stack.usable & np.isfinite(around[:, 0]))
+    if len(seen) > 0:
+        weights = experts.labels.weights[seen]
+        if experts.task.has_classes:
+            same = values[seen, np.argmax(around[seen], axis=1)]
+            expected = float(np.sum(np.average(values[seen], axis=0, weights=weights) ** 2))
+            agree = float(np.average(same, weights=weights))
+            found = max(-1.0, (agree - expected) / (1.0 - expected)) if expected < 1.0 else found
+        elif np.ptp(around[seen]) > 0.0 and np.ptp(values[seen]) > 0.0:
+            cov = np.cov(around[seen, 0], values[seen, 0], aweights=weights)
+            found = float(cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]))
+    return Homophily(found, _of_features(experts))
+
+
+def _of_features(experts: Experts) -> float:
+    """Return 1 - (mean squared difference along edges) / (the same for random ends of edges)."""
+    degrees, n_columns = experts.graph.degrees, experts.features.shape[1]
+    total, along, spread = float(degrees.sum()), 0.0, 0.0
+    step = -(-n_columns // 64)  # at most 64 columns are looked at
+    for at in range(0, n_columns if total > 0.0 else 0, step):
+        column = experts.features.columns(slice(at, at + 1))
+        column -= (degrees @ column) / total
+        product = multiply_laplacian(experts.graph, column, check_n_jobs(experts.n_jobs))
+        along += float(np.sum(column * product))
+        spread += float(degrees @ column[:, 0] ** 2)
+    return 1.0 - along / spread if spread > 0.0 else float("nan")
+
+
+# Answers.
+
+
+class FeatureAnswer:
+    """What a stack of experts says of all nodes; nothing of it changes.
+
+    Attributes
+    ----------
+    problem, experts, stack
+    use : GraphUse
+    values : ndarray of shape (n_nodes, n_columns)
+        The pooled answers; labelled nodes keep their labels.
+    alone : ndarray of bool
+        Nodes that the estimator on own features answers, not the pool.
+    reached, answered : ndarray of bool
+        As those of `GraphFeatureClassifier`.
+    """
+
+    def __init__(self, problem: FeatureProblem, experts: Experts, n_folds: int) -> None:
+        self.problem, self.experts = problem, experts
+        self.stack = fit_stack(experts, n_folds)
+        self.use = judge_graph(experts, self.stack)
+        with phase("labelling all nodes", experts.verbose):
+            self._answer_all()
+        experts.forget()
+
+    def _answer_all(self) -> None:
+        experts, stack, given = self.experts, self.stack, self.problem.labels
+        graph, task = experts.graph, experts.task
+        own, both, _ = stack.chosen
+        self._own = experts.fit(own, np.ones(len(experts.labels.nodes), dtype=bool))
+        found = experts.everywhere(self._own, both, stack.weights > 0)
+        self.values = stack.pool(task, found)
+        applies: Mask = np.any(found.applies, axis=0)
+        self.values[~applies] = task.without_evidence(experts.labels)
+        by_graph = found.applies[1:][stack.weights[1:] > 0]
+        self.alone: Mask = np.logical_not(by_graph.any(axis=0))
+        _, component = graph.components()
+        joined = split_by_edges(experts.labels, graph)[0]
+        self.reached: Mask = np.isin(component, component[joined.nodes])
+        self.reached[given.nodes] = True
+        self.answered = applies.copy()
+        self.answered[given.nodes] = True
+        if task.has_classes:
+            self.values[given.nodes] = 0.9 * given.values + 0.1 * self.values[given.nodes]
+        else:  # where nothing else is known
+            lost = ~applies[given.nodes]
+            self.values[given.nodes[lost]] = given.values[lost]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights of the experts."""
+        return dict(zip(EXPERTS, self.stack.weights.tolist(), strict=True))
+
+    @one_blas_thread()
+    def of_new(self, rows: Any) -> Floats:
+        """Return the answers of the estimator for the features of new nodes."""
+        task = self.experts.task
+        if self._own is None:
+            same = task.without_evidence(self.experts.labels)
+            return np.repeat(same[np.newaxis], rows.shape[0], axis=0)
+        exponent = self.stack.exponents[0]
+        return np.concatenate(
+            [
+                task.sharpen(self._own(self.experts.own_rows(rows[part])), exponent)
+                for part in blocks(*rows.shape)
+            ]
+        )

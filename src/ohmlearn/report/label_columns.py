@@ -42,7 +42,7 @@ class AnswerTable:
 
     Parameters
     ----------
-    answer : ClassAnswer or FeatureAnswer
+    answer : ClassAnswer or FeatureClassAnswer
     min_confidence : float, optional
         Nodes whose label is less likely have none, either.
 

@@ -10,12 +10,11 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.suggest_labels import suggest_labels
-from ohmlearn.features.feature_summary import WORDS
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.label_columns import AnswerTable, Dominant
-from ohmlearn.report.report_quality import describe_accuracy, describe_stability
+from ohmlearn.report.report_quality import WORDS, describe_accuracy, describe_stability
 from ohmlearn.report.report_reliability import (
     Group,
     draw_reliability,
@@ -53,7 +52,7 @@ def make_page(
     certificate: Certificate | str,
     command: str,
 ) -> Report:
-    """Return the page of a ClassAnswer on a kept graph, or of a FeatureAnswer.
+    """Return the page of a ClassAnswer on a kept graph, or of a FeatureClassAnswer.
 
     `nodes` has the ids. Without a certificate, the page says why there is none.
     """

@@ -1,16 +1,31 @@
 """How good labels are, as figures and in words, for summaries and pages."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ohmlearn.estimators.answer import FEW
 from ohmlearn.estimators.calibration import AccuracyEstimate
 
-__all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
+if TYPE_CHECKING:
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
+
+__all__ = [
+    "WORDS",
+    "describe_accuracy",
+    "describe_stability",
+    "describe_weights",
+    "measure_features",
+    "measure_quality",
+]
 
 ONE_CLASS = "not estimated, because there is only one class"
 TOO_FEW = "not estimated, because no class has two labels that are connected"
+WORDS = {  # the experts
+    "features": "the features of a node alone",
+    "both": "features smoothed along the edges",
+    "graph": "the edges and labels alone",
+}
 ROUGH = f"rough, and probably too low: fewer than {FEW} labels for each class"
 
 
@@ -32,7 +47,7 @@ def measure_quality(answer: Any) -> dict[str, Any]:
     """
     quality = _estimate_accuracy(answer)
     if answer.has_features:
-        return quality | {"epsilon_estimate": answer.model.sparsifier_.sample().epsilon}
+        return quality | {"epsilon_estimate": answer.problem.sample.epsilon}
     if answer.n_iter > 1 or answer.problem.holds_all_edges:
         return quality | {"residual": answer.result.residual.tolist()}
     return quality | {
@@ -88,3 +103,54 @@ def describe_stability(quality: dict[str, Any]) -> str:
     share = quality["unstable_share"]
     percent = f"{100 * share:.0f}%" if share >= 0.01 or share == 0.0 else "less than 1%"
     return f"{percent} of labels would change with another seed"
+
+
+def measure_features(answer: "FeatureClassAnswer") -> dict[str, Any]:
+    """Return what features and graph contribute to an answer.
+
+    Examples
+    --------
+    >>> from ohmlearn import GraphFeatureClassifier, NodeFeatures, gallery
+    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+    >>> features = NodeFeatures([[float(node)] for node in range(40)], ids=range(40))
+    >>> model = GraphFeatureClassifier(random_state=0).fit_edges(gallery.path(40), features, labels)
+    >>> figures = measure_features(model.answer_)
+    >>> figures["n_columns"], figures["n_nodes_without"], figures["n_ids_without_edges"]
+    (1, 0, 0)
+    """
+    use, problem = answer.use, answer.problem
+    table, matched = problem.table, problem.matched
+    assert table is not None
+    assert matched is not None
+    alone = np.diff(problem.full_graph.indptr) == 0
+    return {
+        "path": table.source,
+        "n_rows": table.X.shape[0],
+        "n_columns": table.X.shape[1],
+        "columns": table.treatment,
+        "n_nodes_without": matched.n_missing,
+        "n_ids_without_edges": int(np.count_nonzero(alone & ~problem.missing)),
+        "weights": answer.weights,
+        "gamma": answer.experts.gamma,
+        "graph_helps": use.helps,
+        "loss_with_graph": _known(use.loss_with),
+        "loss_without_graph": _known(use.loss_without),
+        "homophily": {name: _known(value) for name, value in use.homophily._asdict().items()},
+        "verdict": str(use),
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def describe_weights(weights: dict[str, float]) -> str:
+    """Return in words how much features and graph count.
+
+    Examples
+    --------
+    >>> describe_weights({"features": 0.05, "both": 0.6, "graph": 0.35})
+    '5% the features of a node alone, 60% features smoothed along the edges, 35% the edges and
+    labels alone'
+    """
+    return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in WORDS.items())
