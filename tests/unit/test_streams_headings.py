@@ -60,22 +60,6 @@ def test_pairs_of_headings(headings, ends):
     assert find_ends(headings.split(","), EDGE_ENDS) == ends
 
 
-def test_names_of_kinds():
-    assert [kind_of(word) for word in ("Kunden_ID", "Ünïcode-Nr", "姓名_id")] == [
-        "kunden",
-        "ünïcode",
-        "姓名",
-    ]
-    assert kinds_of_headings("Kunden_ID", "Ware") == ("kunden", "ware")
-    for pair in (("u", "v"), ("user", "User_ID"), ("##", "dst")):
-        assert kinds_of_headings(*pair) == ("left", "right")
-    for pair in (("a", "b"), ("node1", "node2"), ("id_a", "id_b"), ("dst_x", "src_x"), ("i", "j")):
-        assert is_one_kind(*pair)
-    assert not is_one_kind("shop", "tag")
-    assert kinds_of_headings("物", "shop") == ("物", "shop")
-    assert not is_one_kind("物", "shop")
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -174,15 +158,19 @@ def test_headings_of_text(tmp_path):
     [
         (simplify, ["FromNodeId", " User ID", ":START_ID", "Kunde-Nr."],
          ["from_node_id", "user_id", "start_id", "kunde_nr"]),
-        (kind_of, ["user_id", "MovieID", "Query Key", "grid", "id"],
-         ["user", "movie", "query", "grid", "id"]),
+        (kind_of, ["user_id", "MovieID", "Query Key", "grid", "id", "Kunden_ID", "Ünïcode-Nr",
+         "姓名_id"], ["user", "movie", "query", "grid", "id", "kunden", "ünïcode", "姓名"]),
+        (lambda pair: kinds_of_headings(*pair), [("Kunden_ID", "Ware"), ("u", "v"), ("物", "shop"),
+         ("user", "User_ID"), ("##", "dst")], [("kunden", "ware"), ("left", "right"),
+         ("物", "shop"), ("left", "right"), ("left", "right")]),
         (is_id, ["user_id", "MovieID", "id", "paid"], [True, True, False, False]),
         (is_time, ["seen_at", "Event Date", "timestamp_ms", "state"], [True, True, True, False]),
         (lambda heading: names_kind(heading, "User"), ["user", "UserID", "userid", "Users", "node"],
          [True, True, True, True, False]),
         (lambda pair: is_one_kind(*pair), [("src_ip", "dst_ip"), ("buyer", "seller"),
-         ("shop", "tag"), ("payer", "payee"), ("payee_id", "payer_id")],
-         [True, True, False, True, True]),
+         ("shop", "tag"), ("payer", "payee"), ("payee_id", "payer_id"), ("a", "b"),
+         ("node1", "node2"), ("id_a", "id_b"), ("dst_x", "src_x"), ("i", "j"), ("物", "shop")],
+         [True, True, False, True, True, True, True, True, True, True, False]),
         (lambda headings: find_ends(headings, [("u", "v")]),
          [["seen_at", "src_package", "dst_package"], ["rating", "user_id", "movie_id"],
           ["src_ip", "src_port", "dst_ip", "dst_port"]], [(1, 2), (1, 2), None]),

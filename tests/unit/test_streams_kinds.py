@@ -3,7 +3,6 @@
 import json
 import pickle
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import scipy.sparse
 from stream_cases import edges
 
 import ohmlearn
-from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, StreamingSparsifier
+from ohmlearn import EdgeLog, HFSClassifier, NodeTable, StreamingSparsifier
 from ohmlearn.estimators.label_input import find_classes, number_labels
 from ohmlearn.reading import SourceError
 from ohmlearn.reading.label_table import as_node_ids, read_labels
@@ -68,6 +67,12 @@ def test_every_format_gives_the_same_ids(tmp_path, number):
     one = read_edges(source, bipartite=False, id_type="string")
     assert len({*edges(one)[0], *edges(one)[1]}) == 4
     assert one.nodes.kinds == ()
+    for kinds in (True, ("user", "item")):
+        unread = read_edges(source, bipartite=kinds)
+        assert unread.id_type == "string"
+        for heading, ids in (("user_id", ["1", "17"]), ("node", ["user:1", "user:17"])):
+            found = as_node_ids("y.csv", ids, unread.id_type, unread.kinds, heading=heading)
+            assert found.tolist() == ["user:1", "user:17"]
 
 
 def test_sources_without_headings(tmp_path):
@@ -110,13 +115,6 @@ def test_matrices_need_not_be_square(tmp_path):
         list(read_edges(tmp_path / "e.mtx", bipartite=True))
 
 
-def test_overlapping_ids_are_not_merged(tmp_path):
-    path = write(tmp_path / "e.csv", "user,item", range(300), range(300))
-    stream = read_edges(path)
-    assert Graph.from_batches(stream).n_edges == 300
-    assert len(stream.nodes) == 600
-
-
 def test_an_id_in_both_columns_is_told_once(tmp_path):
     path = tmp_path / "e.csv"
     read = ohmlearn.read_edges
@@ -155,19 +153,6 @@ def test_kinds_that_do_not_fit_those_of_a_table_are_refused(tmp_path):
     list(one)
     with pytest.raises(SourceError, match="nodes so far have no kinds, such as 1, but now nodes"):
         list(read_edges(second, nodes=one.nodes))
-
-
-@pytest.mark.parametrize("number", range(11))
-@pytest.mark.parametrize("kinds", [("user", "item"), True])
-def test_labels_of_integer_ids_in_every_format(tmp_path, number, kinds):
-    source = list(sources(tmp_path))[number]
-    stream = read_edges(source, bipartite=kinds)
-    assert stream.id_type == "string"
-    for text in ("user_id,label\n1,a\n17,b\n", "node,label\nuser:1,a\nuser:17,b\n"):
-        (tmp_path / "y.csv").write_text(text)
-        labels = read_labels(str(tmp_path / "y.csv"))
-        found = as_node_ids("y.csv", list(labels), stream.id_type, stream.kinds, heading=text[:4])
-        assert found.tolist() == ["user:1", "user:17"]
 
 
 def test_more_kinds_may_be_named(tmp_path):
@@ -239,20 +224,6 @@ def test_ids_of_kinds_in_a_table():
         NodeTable.from_state(state)
     with pytest.raises(ValueError, match="names of kinds must be strings"):
         NodeTable.from_state({**state, "node_kinds": np.array([1])})
-
-
-def test_numbers_do_not_depend_on_batches():
-    rng = np.random.default_rng(0)
-    u, v = rng.integers(50, size=(2, 400))
-    whole, parts = NodeTable(), NodeTable()
-    expected = np.stack(whole.add_edges(u, v, kinds=("a", "b")))
-    cuts = [0, 1, 7, 200, 400]
-    found = [
-        parts.add_edges(u[i:j].astype(str) if i % 2 else u[i:j], v[i:j], kinds=("a", "b"))
-        for i, j in pairwise(cuts)
-    ]
-    np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
-    assert whole.ids().tolist() == parts.ids().tolist()
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])

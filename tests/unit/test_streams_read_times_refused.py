@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from refuses import refuses
 
-from ohmlearn.errors import InputTypeError
+from ohmlearn.errors import InputError, InputTypeError
 from ohmlearn.reading import SourceError, read_edges
-from ohmlearn.reading.read_options import ReadOptions
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -122,33 +121,29 @@ def test_the_first_bad_row_is_named_whatever_is_wrong_with_it(tmp_path):
         list(read_edges(table, time="t"))
 
 
-def test_no_column_of_times(tmp_path):
-    path = tmp_path / "e.csv"
-    path.write_text("src,dst,when\n1,2,3\n")
-    with pytest.raises(SourceError, match=r"e.csv: no column has a usual name of times, such as "):
-        read_edges(path, time=True)
-    with pytest.raises(SourceError, match=r"'src', 'dst', 'when'; .* for example time=.when"):
-        read_edges(path, time=True)
-    with pytest.raises(SourceError, match="has no column 'ts', only 'src', 'dst', 'when'"):
-        read_edges(path, time="ts")
-    with pytest.raises(SourceError, match="needs different columns, got 0 and 1, and 1 for the ti"):
-        read_edges(path, time="dst", source_col="src", target_col="dst")
-    path = tmp_path / "e.txt"
-    path.write_text("1 2 3\n")
-    with pytest.raises(
-        SourceError, match="cannot be guessed; give its position, for example time=2"
-    ):
-        read_edges(path, time=True)
-    with pytest.raises(SourceError, match="has no column 3, only 3 of them"):
-        read_edges(path, time=3)
-    with pytest.raises(
-        SourceError, match=r"fourth of the arrays \(u, v, w, t\), got time = True and "
-    ):
-        read_edges((np.arange(2), np.arange(2)), time=True)
-    with pytest.raises(
-        SourceError, match=r"batch 0: times are the fourth .*time = 'ts'; use time=True"
-    ):
-        list(read_edges([([1], [2], None, [3])], time="ts"))
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("src,dst,when\n1,2,3\n", {"time": True},
+         r"e.csv: no column has a usual name .* 'src', 'dst', 'when'; .* for example time=.when"),
+        ("src,dst,when\n1,2,3\n", {"time": "ts"}, "has no column 'ts', only 'src', 'dst', 'when'"),
+        ("src,dst,when\n1,2,3\n", {"time": "dst", "source_col": "src", "target_col": "dst"},
+         "needs different columns, got 0 and 1, and 1 for the times"),
+        ("1 2 3\n", {"time": True}, "cannot be guessed; give its position, for example time=2"),
+        ("1 2\n", {"time": True}, "cannot be guessed; the edges seem to have no times"),
+        ("1 2 3\n", {"time": 3}, "has no column 3, only 3 of them"),
+        (None, {"time": True}, r"fourth of the arrays \(u, v, w, t\), got time = True and "),
+        ([([1], [2], None, [3])], {"time": "ts"},
+         "batch 0: times are the fourth .*time = 'ts'; use time=True"),
+    ],
+)  # fmt: skip
+def test_no_column_of_times(tmp_path, text, options, message):
+    source = text or (np.arange(2), np.arange(2))
+    if isinstance(text, str):
+        source = tmp_path / ("e.csv" if "," in text else "e.txt")
+        source.write_text(text)
+    with pytest.raises(SourceError, match=message):
+        list(read_edges(source, **options))
 
 
 def test_matrices_have_no_times(tmp_path):
@@ -162,18 +157,16 @@ def test_matrices_have_no_times(tmp_path):
         read_edges(tmp_path / "e.npz", time=True)
 
 
-def test_options_are_checked():
-    with refuses(InputTypeError, parameter="time"):
-        ReadOptions(time=2.5)
-    with pytest.raises(TypeError, match="got False"):
-        ReadOptions(time=False)
-    with refuses(parameter="latest", value=5):
-        ReadOptions(latest=5)
-    with refuses(parameter="latest"):
-        ReadOptions(time=True, latest="soon")
-    with refuses(SourceError, parameter="latest", value="2026-01-01"):
-        list(
-            read_edges(
-                (np.arange(2), np.arange(2), None, np.arange(2)), time=3, latest="2026-01-01"
-            )
-        )
+@pytest.mark.parametrize(
+    ("options", "error", "parameter"),
+    [
+        ({"time": 2.5}, InputTypeError, "time"),
+        ({"time": False}, InputTypeError, "time"),
+        ({"latest": 5}, InputError, "latest"),
+        ({"time": True, "latest": "soon"}, InputError, "latest"),
+        ({"time": 3, "latest": "2026-01-01"}, SourceError, "latest"),  # these are no dates
+    ],
+)
+def test_options_are_checked(options, error, parameter):
+    with refuses(error, parameter=parameter):
+        list(read_edges((np.arange(2), np.arange(2), None, np.arange(2)), **options))

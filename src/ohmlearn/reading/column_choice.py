@@ -459,29 +459,22 @@ def _find_pair(names: Sequence[str], usual: Sequence[tuple[str, str]]) -> tuple[
 
 
 def _pairs_of_roles(names: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the stem and the positions of pairs such as src_ip and dst_ip."""
+    """Yield the stem and the positions of pairs such as src_ip and dst_ip, or player1 and player2.
+
+    Roles of one letter, such as a and b, need a stem.
+    """
     places = {name: at for at, name in reversed(list(enumerate(names))) if name}
     for one, other in reversed(ROLES):  # of one stem, the first pair is used
+        role = rf"^{one}(_|$)|_{one}$" + (rf"|(?<!\d){one}$" if one.isdecimal() else "")
         for name, at in places.items():
-            for stem, partner in _partners(name, one, other):
-                if partner in places and stem not in MEASURES:
-                    yield stem, (at, places[partner])
-
-
-def _partners(name: str, one: str, other: str) -> Iterator[tuple[str, str]]:
-    """Yield the stem of a name with a role, and the same name with the other role."""
-    if name == one:
-        if len(one) > 1:  # the letters a and b alone say little
-            yield "", other
-    elif name.startswith(f"{one}_"):
-        stem = name.removeprefix(f"{one}_")
-        yield stem, f"{other}_{stem}"
-    elif name.endswith(f"_{one}"):
-        stem = name.removesuffix(f"_{one}")
-        yield stem, f"{stem}_{other}"
-    elif one.isdecimal() and name.endswith(one) and not name[: -len(one)][-1:].isdecimal():
-        stem = name.removesuffix(one)
-        yield stem, stem + other
+            found = re.search(role, name)
+            if found is None or (name == one and len(one) == 1):
+                continue
+            start, end = found.span()
+            stem = name[:start] + name[end:]
+            partner = name[:start] + found[0].replace(one, other) + name[end:]
+            if partner in places and stem not in MEASURES:
+                yield stem, (at, places[partner])
 
 
 def kinds_of_headings(one: str, other: str) -> tuple[str, str]:
