@@ -175,6 +175,17 @@ def test_solve_with_integer_ids(tmp_path):
     lines = output.read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["node", "10", "20", "-30"]
     np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], [1, 0, -1])
+    from pyarrow import csv, feather, parquet
+
+    parquet.write_table(csv.read_csv(b), tmp_path / "b.parquet")
+    feather.write_feather(csv.read_csv(b), str(tmp_path / "b.arrow"))
+    (tmp_path / "b.jsonl").write_text('{"node": 10, "b": 1}\n{"node": -30, "b": -1}\n')
+    for name in ("b.parquet", "b.arrow", "b.jsonl"):
+        assert invoke("solve", path, tmp_path / name, "-o", tmp_path / "y.csv").exit_code == 0
+        assert (tmp_path / "y.csv").read_text().splitlines() == lines
+    (tmp_path / "b.jsonl").write_text('{"node": 10, "b": "x"}\n')
+    refused = invoke("solve", path, tmp_path / "b.jsonl")
+    assert "b.jsonl, row 1: 'b' is not a number: 'x'" in refused.stderr
     assert "its mean there was subtracted" not in invoke("solve", path, b).stderr
     b.write_text("node,b\n10,2\n-30,-1\n")
     assert "b does not sum to 0 over each component" in invoke("solve", path, b).stderr

@@ -77,7 +77,7 @@ def _first_other_than(kind: type, values: Any) -> int:
     return next(others, 0)
 
 
-def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
+def check_node_ids(values: object, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return node ids as a contiguous int32 or int64 vector, copied only if they are not one."""
     array = _as_vector(values, name)
     if array.size == 0:  # an empty list comes as float64
@@ -101,7 +101,7 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def check_nodes_of(n_nodes: int, values: Any, name: str) -> NDArray[np.int64]:
+def check_nodes_of(n_nodes: int, values: object, name: str) -> NDArray[np.int64]:
     """Return nodes of a graph with so many nodes."""
     nodes = check_node_ids(values, name).astype(np.int64, copy=False)
     bad = (nodes < 0) | (nodes >= n_nodes)
@@ -114,7 +114,7 @@ def check_nodes_of(n_nodes: int, values: Any, name: str) -> NDArray[np.int64]:
     return nodes
 
 
-def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.float64]:
+def check_weights(values: object, name: str) -> NDArray[np.float32] | NDArray[np.float64]:
     """Return weights as a contiguous float32 or float64 vector, copied only if they are not one."""
     array = _as_vector(values, name)
     if array.size > 0 and array.dtype.kind not in "iuf":
@@ -141,7 +141,7 @@ def check_same_length(**arrays: NDArray[Any] | None) -> None:
         raise ValueError(f"one entry per edge is needed in each array, got {found}")
 
 
-def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
+def check_n_nodes(n_nodes: object, u: NDArray[Any], v: NDArray[Any]) -> int:
     """Return the number of nodes; None means the largest id in `u` and `v` plus one."""
     if n_nodes is None:
         # A negative id is reported with its position by the builder.
@@ -195,12 +195,12 @@ def raise_edge_fault(
     )
 
 
-def is_matrix(graph: Any) -> bool:
+def is_matrix(graph: object) -> bool:
     """Whether an object is a matrix, sparse or dense, not a table."""
     return hasattr(graph, "shape") and not is_table(graph)
 
 
-def check_graph(graph: Any, graph_type: Any) -> Any:
+def check_graph(graph: object, graph_type: Any) -> Any:
     """Return a Graph, made from an adjacency matrix if necessary."""
     if isinstance(graph, graph_type):
         return graph
@@ -212,7 +212,7 @@ def check_graph(graph: Any, graph_type: Any) -> Any:
     )
 
 
-def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDArray[np.float64]:
+def check_columns(values: object, name: str, n_rows: int, row: str = "node") -> NDArray[np.float64]:
     """Return right-hand sides as a contiguous (n_rows, n_columns) float64 array."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
@@ -242,15 +242,14 @@ def maker_of(edges: object) -> str | None:
     return next((f"Graph.from_{library}" for library in found), None)
 
 
-def refuse_other_graph(edges: object) -> Any:
-    """Return edges, unless they are a graph of another library."""
+def refuse_other_graph(edges: object) -> None:
+    """Refuse a graph of another library."""
     maker = maker_of(edges)
     if maker is not None:
         raise TypeError(
             f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
             f"{type(edges).__name__}; make a Graph of it with {maker}"
         )
-    return edges
 
 
 def is_table(given: object) -> bool:
@@ -272,17 +271,17 @@ def refuse_table(edges: object) -> None:
         )
 
 
-def library_of(table: Any) -> str:
+def library_of(table: object) -> str:
     """Return how a table is read, from its type, without importing its library."""
-    kind = type(table)
-    names = {(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__}
+    names = {
+        (base.__module__.partition(".")[0].removeprefix("_"), base.__name__)
+        for base in type(table).__mro__
+    }
     known = {
         ("pyarrow", "Dataset"): "dataset",
         ("pyarrow", "Scanner"): "scanner",
         ("duckdb", "DuckDBPyRelation"): "relation",
-        ("_duckdb", "DuckDBPyRelation"): "relation",
         ("duckdb", "DuckDBPyConnection"): "connection",
-        ("_duckdb", "DuckDBPyConnection"): "connection",
         ("polars", "LazyFrame"): "lazy frame",
         ("polars", "DataFrame"): "polars",
         ("pandas", "DataFrame"): "pandas",
@@ -290,7 +289,7 @@ def library_of(table: Any) -> str:
     return next((known[name] for name in names if name in known), "")
 
 
-def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
+def split_batch(batch: object, name: str) -> tuple[Any, Any, Any, Any]:
     """Return the parts (u, v, w, t) of a batch of edges; w and t may be None."""
     if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
         raise ValueError(
@@ -302,7 +301,7 @@ def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
     return u, v, w, t
 
 
-def check_batch(batch: Any, number: int) -> tuple[Any, Any, Any, Any]:
+def check_batch(batch: object, number: int) -> tuple[Any, Any, Any, Any]:
     """Return (u, v, w, t) of one batch of edges; u and v of one type, w and t may be None.
 
     Nothing is copied if the arrays have types that the kernels take.

@@ -65,7 +65,7 @@ class Interval:
     high: float | None = None
     closed: Literal["both", "left", "right", "neither"] = "both"
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Return whether a value lies in the interval; booleans do not."""
         if not isinstance(value, self.kind) or isinstance(value, bool):
             return False
@@ -98,7 +98,7 @@ class Options:
 
     values: tuple[str, ...]
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Return whether a value is one of the strings."""
         return isinstance(value, str) and value in self.values
 
@@ -150,13 +150,13 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
             )
 
 
-def _allows(kind: Any, value: Any) -> bool:
+def _allows(kind: Any, value: object) -> bool:
     if kind is None:
         return value is None
     return isinstance(value, kind) if isinstance(kind, type) else bool(kind.allows(value))
 
 
-def describe_parameters(instance: Any) -> str:
+def describe_parameters(instance: object) -> str:
     """Return a repr of an object that stores the arguments of ``__init__`` under their names.
 
     As in scikit-learn, parameters that have their default value are left out.
@@ -171,13 +171,13 @@ def describe_parameters(instance: Any) -> str:
     return f"{type(instance).__name__}({', '.join(shown)})"
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"<{value.dtype} array of shape {value.shape}>"
     return repr(value)
 
 
-def check_option(name: str, value: Any, options: Collection[str]) -> str:
+def check_option(name: str, value: object, options: Collection[str]) -> str:
     """Return `value` if it is one of the options."""
     if value not in options:
         known = ", ".join(repr(option) for option in options)
@@ -204,7 +204,7 @@ def check_n_jobs(n_jobs: int | None) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def check_seed(random_state: Any) -> int:
+def check_seed(random_state: object) -> int:
     """Return a seed in 0, ..., 2**64 - 1 for a `random_state` in the sense of scikit-learn.
 
     An integer is the seed. A generator is advanced by one draw of 64 bits. None draws from numpy's
@@ -242,17 +242,17 @@ def _check_number(name: str, value: Any, allowed: Interval) -> float:
     return float(value)
 
 
-def check_fraction(name: str, value: Any) -> float:
+def check_fraction(name: str, value: object) -> float:
     """Return a number between 0 and 1, both excluded."""
     return _check_number(name, value, FRACTION)
 
 
-def check_positive(name: str, value: Any) -> float:
+def check_positive(name: str, value: object) -> float:
     """Return a number above 0 whose square and inverse do not overflow."""
     return _check_number(name, value, POSITIVE)
 
 
-def check_at_least(name: str, value: Any, least: float) -> float:
+def check_at_least(name: str, value: object, least: float) -> float:
     """Return a number that is not below `least`."""
     return _check_number(name, value, Interval(Real, least, LARGEST))
 
@@ -266,7 +266,7 @@ def check_count(name: str, value: Any, most: int = 2**63 - 1) -> int:
     return int(value)
 
 
-def check_memory(name: str, value: Any) -> int:
+def check_memory(name: str, value: object) -> int:
     """Return a number of bytes, given as such or like "500MB"."""
     size: float | None = None
     if isinstance(value, str):

@@ -66,7 +66,7 @@ def check_duration(name: str, value: Any) -> float:
     return found
 
 
-def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
+def check_duration_unit(name: str, value: object, unit: str | None) -> float:
     """Return a duration for times in a unit, which is that of `EdgeStream.time_unit`.
 
     A duration such as "7d" is in seconds, so the times must be dates or Unix seconds.
@@ -86,7 +86,7 @@ def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
     )
 
 
-def check_moment_unit(name: str, value: Any, unit: str) -> None:
+def check_moment_unit(name: str, value: object, unit: str) -> None:
     """Refuse a number for times that are dates, and a date for Unix times not in seconds."""
     is_number = isinstance(value, Real)
     if value is None or unit == "s" or is_number != (unit == "date"):
@@ -132,7 +132,7 @@ def find_unix_unit(times: Floats) -> str | None:
     return next(fits, None)
 
 
-def _is_duration(value: Any) -> bool:
+def _is_duration(value: object) -> bool:
     try:
         check_duration("value", value)
     except ValueError:
@@ -145,7 +145,7 @@ DURATION_KIND = Allowed(
 )
 
 
-def check_times(values: Any, name: str = "t") -> Floats:
+def check_times(values: object, name: str = "t") -> Floats:
     """Return times as float64; dates as seconds since 1970.
 
     Raises
@@ -177,7 +177,7 @@ def check_times(values: Any, name: str = "t") -> Floats:
 
 
 def as_times(
-    values: Any, name: str = "t", dates: bool | None = None
+    values: object, name: str = "t", dates: bool | None = None
 ) -> tuple[NDArray[Any], Floats, bool]:
     """Return values as an array, as times with NaN for those that are none, and if they are dates.
 
@@ -205,13 +205,13 @@ def as_times(
     return array, *_from_objects(array, dates)
 
 
-def _as_array(values: Any) -> NDArray[Any]:
+def _as_array(values: object) -> NDArray[Any]:
     """Return a sequence as an array; numpy would make texts of numbers among texts."""
     array = np.asarray(values)
     return array if array.dtype.kind in "iufM" else np.asarray(values, dtype=object)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value stands where there is none: None, NaN, NaT, an empty text."""
     if isinstance(value, str):
         return not value.strip()

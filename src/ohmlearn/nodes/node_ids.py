@@ -100,7 +100,7 @@ def is_whole(value: float) -> bool:
 class FractionError(ValueError):
     """A float that is not an id."""
 
-    def __init__(self, name: str, at: int, value: Any) -> None:
+    def __init__(self, name: str, at: int, value: object) -> None:
         self.at = at
         self.wanted = f"whole numbers (at most 2**53 if they are floats) or strings, got {value}"
         super().__init__(f"node ids must be {self.wanted} as {name}[{at}]")
@@ -123,7 +123,7 @@ def decode_strings(strings: Strings) -> NDArray[np.object_]:
     return result
 
 
-def as_ids(values: Any, name: str) -> Ids:
+def as_ids(values: object, name: str) -> Ids:
     """Return ids from an array, a list, or a column of pandas, polars or Arrow."""
     ids, missing = read_ids(values, name)
     if missing is not None:
@@ -232,7 +232,7 @@ def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
     return IdColumn(Strings(ends, np.frombuffer(data or b"", dtype=np.uint8)), missing)
 
 
-def check_ids(values: Any, name: str) -> IdColumn:
+def check_ids(values: object, name: str) -> IdColumn:
     """Return ids as a contiguous vector of signed integers, or as strings."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and not isinstance(values, np.ndarray):
@@ -280,13 +280,13 @@ def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
     return IdColumn(np.where(missing, 0, array).astype(np.int64), mask)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _check_object(value: Any, allowed: tuple[type, ...], name: str, at: int) -> None:
+def _check_object(value: object, allowed: tuple[type, ...], name: str, at: int) -> None:
     number: Any = value
     if not isinstance(value, allowed) or isinstance(value, bool):
         raise TypeError(

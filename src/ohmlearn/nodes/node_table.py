@@ -161,7 +161,7 @@ class NodeTable(Shown, Shared):
                 pair: tuple[Numbers, Numbers] = table.add_edges(*arguments(a), *arguments(b))
             return pair
 
-    def _columns(self, u: Any, v: Any, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
+    def _columns(self, u: object, v: object, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
         """Return the ends of edges as columns of the same type, with their kinds in front."""
         a, b = as_ids(u, "u"), as_ids(v, "v")
         check_equal_sizes(u=a.size, v=b.size)
@@ -465,7 +465,7 @@ def _first(keys: Ids, n: int) -> Ids:
     return keys[:n]
 
 
-def _check_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
+def _check_numbers(values: object, n_nodes: int) -> NDArray[Any]:
     """Return numbers of nodes after a check that the table has them."""
     array = np.asarray(values)
     if array.size > 0 and array.dtype.kind not in "iu":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,7 +32,7 @@ __all__ = ["as_edges", "as_edges_and_sparsifier", "as_named_edges"]
 class KeepsGraph(Protocol):
     """A sparsifier: something that has a graph at a time."""
 
-    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+    def snapshot(self, *, at: object = None, since: object = None) -> Graph:
         """Return the graph."""
 
 
@@ -107,7 +107,7 @@ def _is_foreign(kind: type[Edges]) -> bool:
 
 
 def as_edges_and_sparsifier(
-    edges: object, h: object, call: str, at: Any = None, since: Any = None
+    edges: object, h: object, call: str, at: object = None, since: object = None
 ) -> tuple[Edges, Graph]:
     """Return the edges of a graph, and its sparsifier `h` as a Graph.
 

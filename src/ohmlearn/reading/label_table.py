@@ -65,8 +65,8 @@ def read_labels(
     node_col: str | int | None = None,
     label_col: str | int | None = None,
     label_weight_col: str | int | None = None,
-    content: Any = None,
     *,
+    content: bytes | None = None,
     numbers: bool = False,
 ) -> FileLabels:
     """Return the label of each node id in a file of any format of `read_edges`.
@@ -122,7 +122,7 @@ def read_labels(
 
 
 def _read_rows(
-    path: str, options: LabelOptions, unlabelled: Collection[str], content: Any
+    path: str, options: LabelOptions, unlabelled: Collection[str], content: bytes | None
 ) -> tuple[list[tuple[str, str, float]], ColumnChoice | None, int]:
     """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
     n_minus_ones = 0

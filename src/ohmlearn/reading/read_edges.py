@@ -66,7 +66,7 @@ def read_edges(
     delimiter: str | None = None,
     comment: str | None = None,
     time: str | int | bool | None = None,
-    latest: Any = None,
+    latest: object = None,
     event_id_col: str | int | None = None,
     bipartite: bool | tuple[str, str] | None = None,
     where: str | None = None,
@@ -244,15 +244,14 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
             yield from find_sources(part, options)
     elif (columns := columns_of_rows(source)) is not None:
         yield BatchSource("the list", options, columns)
-    elif refuse_other_graph(source) is source and (
-        isinstance(source, Iterable) or callable(source)
-    ):
-        yield IterableSource(source, options)
     else:
-        raise TypeError(
-            f"edges come from files, arrays, tables with __arrow_c_stream__ or iterables of "
-            f"batches, not from {type(source).__name__}"
-        )
+        refuse_other_graph(source)
+        if not isinstance(source, Iterable) and not callable(source):
+            raise TypeError(
+                f"edges come from files, arrays, tables with __arrow_c_stream__ or iterables of "
+                f"batches, not from {type(source).__name__}"
+            )
+        yield IterableSource(source, options)
 
 
 def _edge_log() -> Any:

@@ -103,7 +103,7 @@ class ReadOptions:
     delimiter: str | None = None
     comment: str | None = None
     time: Column | bool | None = None  # True: guess the column
-    latest: Any = None  # later times are bad
+    latest: object = None  # later times are bad
     event_id_col: Column | None = None  # rows that repeat an event do not count
     bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: one
     where: str | None = None  # other rows are left out
@@ -176,19 +176,19 @@ class ReadOptions:
         return self.on_bad == "skip"
 
 
-def _check_kinds(kinds: Any) -> tuple[str, str]:
+def _check_kinds(kinds: object) -> tuple[str, str]:
     """Return the names of two kinds of nodes."""
-    is_pair = isinstance(kinds, tuple | list) and len(kinds) == 2
-    if not is_pair or not all(isinstance(kind, str) for kind in kinds):
+    pair = tuple(kinds) if isinstance(kinds, tuple | list) else ()
+    if len(pair) != 2 or not all(isinstance(kind, str) for kind in pair):
         raise InputTypeError(
             f"{Param('bipartite')} must be True, False, None or the names of two kinds of nodes, "
             f'such as ("user", "item"), got {kinds!r}'
         )
-    if not all(kind.isprintable() and kind.strip() == kind != "" for kind in kinds):
+    if not all(kind.isprintable() and kind.strip() == kind != "" for kind in pair):
         raise ValueError(f"names of kinds must be words, got {kinds!r}")
-    if any(":" in kind for kind in kinds) or kinds[0].casefold() == kinds[1].casefold():
+    if any(":" in kind for kind in pair) or pair[0].casefold() == pair[1].casefold():
         raise ValueError(f"two kinds need different names without a colon, got {kinds!r}")
-    return kinds[0], kinds[1]
+    return pair[0], pair[1]
 
 
 class PairOptions(ReadOptions):

@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from ohmlearn.checks.times import (
     tomorrow,
 )
 from ohmlearn.errors import Param
-from ohmlearn.nodes.node_ids import Strings, decode_strings, take
+from ohmlearn.nodes.node_ids import Strings, decode_ids, take
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 
 __all__ = ["TimeRule", "are_date_texts", "explain_date", "find_conflict"]
@@ -55,7 +54,7 @@ class TimeRule:
         Whether the stream may last for days, so that tomorrow moves on.
     """
 
-    def __init__(self, latest: Any = None) -> None:
+    def __init__(self, latest: object = None) -> None:
         self._given = latest
         self._given_date = latest is not None and not isinstance(latest, Real | Decimal)
         self._tomorrow = tomorrow()
@@ -68,7 +67,7 @@ class TimeRule:
         """Whether times are dates; None if that is not known yet."""
         return self.unit == "date" if self.is_known else None
 
-    def take(self, source: str, values: Any) -> tuple[Floats, BadRows | None]:
+    def take(self, source: str, values: object) -> tuple[Floats, BadRows | None]:
         """Return the times of a batch, and which of them are refused."""
         if isinstance(values, Strings):
             t, is_date = self._parse(values)
@@ -80,9 +79,9 @@ class TimeRule:
             return t, None
 
         def explain(at: int) -> str:
-            is_text = isinstance(values, Strings)
-            one = decode_strings(take(values, np.array([at])))[0] if is_text else given[at]
-            return self._explain(float(t[at]), one)
+            if isinstance(values, Strings):
+                return self._explain(float(t[at]), decode_ids(take(values, np.array([at])))[0])
+            return self._explain(float(t[at]), given[at])
 
         return t, BadRows(~((t <= limit) & (t >= -LARGEST_TIME)), explain)
 
@@ -130,7 +129,7 @@ class TimeRule:
             dates = are_date_texts([texts.data[a:b].tobytes() for a, b in pairwise(first.tolist())])
         return _core.parse_times(texts.offsets, texts.data, dates), dates
 
-    def _explain(self, t: float, value: Any) -> str:
+    def _explain(self, t: float, value: object) -> str:
         if math.isnan(t):
             if is_missing(value):
                 return "a time is missing"

@@ -58,7 +58,7 @@ class Token(NamedTuple):
     """A column, a value, or a mark in Python; and where it starts in the text."""
 
     type: str
-    value: Any
+    value: object
     at: int
 
 
