@@ -313,7 +313,7 @@ class TestArrow:
         array = pa.array([b"a", b"\xff", b"c"], pa.binary()).view(pa.string())
         assert "UTF8" in str(refused(ipc({"u": array, "v": ["x"] * 3}), "arrow"))
         for body in (b"{}", b"u,v\n1,2\n", b"\xff\xff\xff\xff", b"ARROW1", b"ARROW1\0\0"):
-            assert str(refused(body, "arrow")).startswith("the body cannot be read as arrow")
+            assert str(refused(body, "arrow")).startswith("the body: cannot be read as arrow")
 
     def test_cut_off_anywhere(self):
         body = ipc({"u": ["a", "b"], "v": ["c", "d"]})

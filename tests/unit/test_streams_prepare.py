@@ -155,9 +155,9 @@ def test_codes_are_used_only_where_all_values_are_codes(tmp_path, monkeypatch):
     seen = []
     take_codes = parquet_reader.ArrowSource._take
 
-    def watch(self, columns, batch, *more):
-        seen.append(batch.schema.types[:2])
-        return take_codes(self, columns, batch, *more)
+    def watch(self, found, kind):
+        seen.append(found.batch.schema.types[:2])
+        return take_codes(self, found, kind)
 
     monkeypatch.setattr(parquet_reader.ArrowSource, "_take", watch)
     columns = {"u": TEXT["u"][:200] * 20, "v": NAMES[:4000]}

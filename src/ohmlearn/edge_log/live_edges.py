@@ -306,9 +306,9 @@ class LogSource(Source):
                 refuse_source(self.name, "the edges of this log have no times")
             else:
                 self.times.take(self.name, t)  # notes their unit; they were checked when appended
-            yield RawBatch(take(ids, u), take(ids, v), w, t=t)
             n_read += len(u)
-            self.fraction = n_read / max(1, live.n_edges)
+            fraction = n_read / max(1, live.n_edges)
+            yield RawBatch(take(ids, u), take(ids, v), w, t=t, fraction=fraction)
 
 
 class RowsFound(NamedTuple):

@@ -245,28 +245,20 @@ class ArraySource(Source):
             kinds = matrix_kinds(self.options)
             self.columns = ColumnChoice(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
-        names = list(members)
-        types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
-        values = look_at_types(types)
-        chosen = choose_columns(self.name, self.options, names, len(names), values)
-        self.columns = chosen
-        u, v, w, t = (
-            None
-            if at is None
-            else PackedColumn(self.name, chosen.name(at), archive, members[names[at]])
-            for at in _four(chosen)
-        )
-        assert u is not None
-        for at, column in zip(_four(chosen), (u, v, w, t), strict=True):
-            if column is None:
-                continue
+        packed = [PackedColumn(self.name, repr(x), archive, members[x]) for x in members]
+        for column in packed:
             stack.callback(column.close)
-            if len(column.shape) != 1 or column.shape != u.shape:
+        names, values = list(members), look_at_types(column.dtype for column in packed)
+        self.columns = chosen = choose_columns(self.name, self.options, names, len(names), values)
+        for at in chosen.used:
+            shape = packed[at].shape
+            if len(shape) != 1 or shape != packed[chosen.u].shape:
                 refuse_source(
                     self.name,
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
-                    f"shape {column.shape}",
+                    f"shape {shape}",
                 )
+        u, v, w, t = (None if at is None else packed[at] for at in _four(chosen))
         return u, v, w, t
 
     def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
@@ -318,8 +310,7 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
                 raw = raw._replace(t=found)
                 bad.append(bad_times)
             batch = drop_bad(source.name, source.options, number, raw, bad)
-        source.fraction = min(1.0, (row + rows) / len(u))
-        yield batch
+        yield batch._replace(fraction=min(1.0, (row + rows) / len(u)))
 
 
 class BatchSource(Source):
@@ -350,9 +341,6 @@ class BatchSource(Source):
         self.columns = ColumnChoice(
             0, 1, weight, names, "", t=time, kinds=kinds, scale=options.weight
         )
-
-    def inspect(self) -> None:
-        """Do nothing: everything is known."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""

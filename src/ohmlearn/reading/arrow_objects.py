@@ -7,12 +7,12 @@ files, and a column that Arrow cannot hold does no harm.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, check_id_type
+from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, Found, check_id_type
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 
@@ -34,9 +34,7 @@ def read_whole(table: Any) -> Any:
     if kind in ("dataset", "scanner"):
         return table.to_table()
     if kind in ("relation", "connection"):
-        with warnings.catch_warnings():  # DuckDB would copy less of a relation
-            warnings.simplefilter("ignore", UserWarning)
-            return _from_duckdb(table).read_all()
+        return _from_duckdb(table).read_all()
     return _as_reader(table.collect() if kind == "lazy frame" else table).read_all()
 
 
@@ -77,48 +75,36 @@ class ArrowObject(ArrowSource):
             return _from_duckdb(self._table.limit(0)).schema
         return _as_reader(self._table.head(0).collect()).schema
 
-    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
-        row = 0
-        for columns, batch in self._scan():
-            yield columns, batch, row
-            row += batch.num_rows
-            if self.n_edges:
-                self.fraction = min(1.0, row / self.n_edges)
+    def _read(self) -> Iterator[Found]:
+        for found in self._number(*self._scan()):
+            end = found.row + found.batch.num_rows
+            yield found._replace(fraction=min(1.0, end / self.n_edges) if self.n_edges else None)
 
-    def _scan(self) -> Iterator[tuple[ColumnChoice, Any]]:
-        """Yield record batches with the columns that are needed, or with all."""
+    def _scan(self) -> tuple[ColumnChoice, Iterable[Any]]:
+        """Return record batches with the columns that are needed, or with all."""
         table = self._table
-        if self._kind == "scanner":
-            yield from self._from_reader(table.to_reader())
-        elif self._kind == "connection":
-            with warnings.catch_warnings():  # DuckDB would copy less of a relation
-                warnings.simplefilter("ignore", UserWarning)
-                reader = _from_duckdb(table)
-            yield from self._from_reader(reader)
-        elif self._kind in ("dataset", "relation", "lazy frame"):
+        if self._kind in ("dataset", "relation", "lazy frame"):
             schema = self._find_schema()
             columns, wanted = self._project(self._choose(schema))
-            for batch in self._query(schema, wanted):
-                yield columns, batch.select(wanted)
-        elif self._kind in ("pandas", "polars") and _has_names(table):
+            return columns, (batch.select(wanted) for batch in self._query(schema, wanted))
+        if self._kind in ("pandas", "polars") and _has_names(table):
             columns, wanted = self._project(self._choose(_look_at_frame(table)))
             reader = _as_reader(table[wanted])
             for at in columns.used[: 1 if self.options.rows.second_may_be_empty else 2]:
                 check_id_type(reader.schema.field(at).type, self.name, columns.name(at))
-            for batch in reader:
-                yield columns, batch.select(wanted)
+            return columns, (batch.select(wanted) for batch in reader)
+        if self._kind == "scanner":
+            reader = table.to_reader()
+        elif self._kind == "connection":
+            reader = _from_duckdb(table)
         else:
-            yield from self._from_reader(_as_reader(table))
-
-    def _from_reader(self, reader: Any) -> Iterator[tuple[ColumnChoice, Any]]:
-        columns = self._choose(reader.schema)
-        for batch in reader:
-            yield columns, batch
+            reader = _as_reader(table)
+        return self._choose(reader.schema), reader
 
     def _query(self, schema: Any, wanted: list[str]) -> Iterator[Any]:
         """Yield the record batches of a query of some columns."""
         if self._kind == "dataset":
-            condition = None if self._rows is None else self._rows.as_expression(schema)
+            condition = None if self.condition is None else self.condition.as_expression(schema)
             how = {"batch_size": ROWS, "batch_readahead": 2, "fragment_readahead": 1}
             yield from self._table.scanner(columns=wanted, filter=condition, **how).to_batches()
         elif self._kind == "relation":
@@ -156,7 +142,9 @@ def _look_at_frame(frame: Any) -> Any:
 def _from_duckdb(query: Any) -> Any:
     """Return a reader of record batches; its method has had two names."""
     name = "to_arrow_reader" if hasattr(query, "to_arrow_reader") else "fetch_record_batch"
-    return getattr(query, name)(ROWS)
+    with warnings.catch_warnings():  # DuckDB would copy less of a relation
+        warnings.simplefilter("ignore", UserWarning)
+        return getattr(query, name)(ROWS)
 
 
 def _as_reader(table: Any) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
-from ohmlearn.reading.byte_blocks import ByteSource
-from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
 from ohmlearn.reading.event_ids import hash_array
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote_parts
@@ -22,11 +21,20 @@ from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "decode"]
+__all__ = ["ROWS", "ArrowFile", "ArrowSource", "Found", "decode"]
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15
+
+
+class Found(NamedTuple):
+    """A record batch with the columns that are needed, or with all."""
+
+    columns: ColumnChoice  # their positions in it
+    batch: Any
+    row: int  # number of its first row
+    fraction: float | None = None  # of the source that has been read with it
 
 
 class ArrowSource(Source):
@@ -35,150 +43,120 @@ class ArrowSource(Source):
     format = "Arrow"
     has_rows = True
     which_rows = ""  # what the numbers of rows count, if not all rows of the source
-    _rows: Any = None  # a `RowFilter`
 
     @abstractmethod
-    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
-        """Yield record batches with the positions of columns, and the number of the first row.
-
-        They have the columns that `project` names.
-        """
+    def _read(self) -> Iterator[Found]:
+        """Yield record batches."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of each record batch."""
         yield from self._convert(self._read(), kind)
 
-    def _convert(
-        self, batches: Iterator[tuple[ColumnChoice, Any, int]], kind: str | None
-    ) -> Iterator[RawBatch]:
+    def _number(
+        self, columns: ColumnChoice, batches: Iterable[Any], n_batches: int = 0
+    ) -> Iterator[Found]:
+        """Yield the record batches of the whole source."""
+        row = 0
+        for number, batch in enumerate(batches, 1):
+            fraction = number / n_batches if n_batches else None
+            yield Found(columns, batch, row, fraction)
+            row += batch.num_rows
+
+    def _convert(self, batches: Iterator[Found], kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of some record batches, as `_read` yields them."""
         while True:
             with reading(self.name, self.format):
                 found = next(batches, None)
                 if found is None:
                     break
-                raw = self.complete(self._take(*found, kind))
-            yield raw
+                raw = self.complete(self._take(found, kind))
+            yield raw._replace(fraction=found.fraction)
 
-    def _take(self, columns: ColumnChoice, batch: Any, row: int, kind: str | None) -> RawBatch:
+    def _take(self, found: Found, kind: str | None) -> RawBatch:
         """Return the edges of a record batch that count."""
-        row += self.first_row
+        columns, batch, row = found.columns, found.batch, found.row + self.first_row
         rows: int | NDArray[np.int64] = row
         counted: tuple[int, str | None] = 0, None
-        if self._rows is not None:
+        if self.condition is not None:
             names = batch.schema.names
-            found = {x: as_plain(batch.column(names.index(x))) for x in self._rows.columns}
-            kept, bad = self._rows.keep(found, batch.num_rows)
+            values = {x: as_plain(batch.column(names.index(x))) for x in self.condition.columns}
+            kept, bad = self.condition.keep(values, batch.num_rows)
             if bad is not None:
                 counted = refuse_or_count(self.name, self.options, bad, row, self.which_rows)
             if not kept.all():
-                columns, batch = _filter(columns, batch, kept)
+                import pyarrow as pa
+
+                # Arrow cannot choose rows of views of strings.
+                arrays = [as_plain(batch.column(at)).filter(pa.array(kept)) for at in columns.used]
+                columns = columns.alone()
+                batch = pa.record_batch(arrays, names=columns.names)
                 rows = row + np.flatnonzero(kept)
         how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
         return take_record_batch(batch, columns, self.name, self.options, *how).with_bad(*counted)
 
     def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
-        columns = choose_columns(self.name, self.own_options(names), names, len(names), values)
-        self.columns = columns
+        columns = self.choose(names, len(names), values)
         ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
         for at in ends:
             check_id_type(schema.field(at).type, self.name, columns.name(at))
-        self._rows = self.make_filter(names)
         return columns
 
     def _project(self, chosen: ColumnChoice) -> tuple[ColumnChoice, list[str]]:
         """Return the names of the columns to read, and the positions of the edges in those."""
         names = list(chosen.names or ())
-        used = [names[at] for at in chosen.used]
         if len(set(names)) < len(names):
             refuse_source(self.name, "two columns have the same name")
-        more = [] if self._rows is None else self._rows.columns
+        alone = chosen.alone()
+        used = list(alone.names or ())
+        more = [] if self.condition is None else self.condition.columns
         wanted = [*used, *(name for name in more if name not in used)]
-        weight = None if chosen.w is None else 2
-        time = None if chosen.t is None else len(used) - 1
-        event = None if chosen.event is None else wanted.index(names[chosen.event])
-        return chosen._replace(u=0, v=1, w=weight, t=time, event=event, names=wanted), wanted
+        return alone._replace(names=wanted), wanted
 
 
 class ArrowFile(ArrowSource):
-    """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
+    """An Arrow IPC file, also known as Feather, or a file or pipe with an IPC stream."""
 
     format = "Arrow IPC"
     reads_files = True
 
     def inspect(self) -> None:
         """Read the schema."""
-        with self._open() as reader:
-            self._choose(reader.schema)
+        if self.pipe is None:
+            with self._open() as reader:
+                self._choose(reader.schema)
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
+            if self.pipe is not None:
+                yield pa.ipc.open_stream(stack.enter_context(self.open()).file)
+                return
             if self.is_remote:
                 opened = open_remote_parts(self.name, self.options.filesystem)
-                file = stack.enter_context(opened)
+                file = stack.enter_context(opened).native
             else:
                 file = stack.enter_context(pa.memory_map(self.name))
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
-    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
+    def _read(self) -> Iterator[Found]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
-            if self._rows is not None and self._rows.excludes_all():
+            if self.condition is not None and self.condition.excludes_all():
                 return
-            row = 0
-            count = getattr(reader, "num_record_batches", None)  # a stream does not say it
-            batches = reader if count is None else map(reader.get_batch, range(count))
-            for at, batch in enumerate(batches):
-                self.fraction = at / count if count else None
-                yield columns, _validated(batch), row
-                row += batch.num_rows
+            count = getattr(reader, "num_record_batches", 0)  # a stream does not say it
+            batches = map(reader.get_batch, range(count)) if count else reader
+            yield from self._number(columns, _validate(batches), count)
 
 
-class ArrowPipe(ArrowSource):
-    """An IPC stream from a pipe."""
-
-    format = "an Arrow IPC stream"
-
-    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO) -> None:
-        super().__init__(name, options, rereadable=False)
-        self._pipe = pipe
-
-    def inspect(self) -> None:
-        """Do nothing: reading the schema could block."""
-
-    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
-        pa = require_extra("pyarrow", "files")
-        with ByteSource(self.name, self._pipe) as source, pa.ipc.open_stream(source.file) as reader:
-            columns = self._choose(reader.schema)
-            row = 0
-            for batch in reader:
-                yield columns, _validated(batch), row
-                row += batch.num_rows
-
-
-def _filter(columns: ColumnChoice, batch: Any, rows: NDArray[np.bool_]) -> tuple[ColumnChoice, Any]:
-    """Return the columns of edges of some rows."""
-    import pyarrow as pa
-
-    # Arrow cannot choose rows of views of strings.
-    arrays = [as_plain(batch.column(at)).filter(pa.array(rows)) for at in columns.used]
-    names = [batch.schema.names[at] for at in columns.used]
-    weight = None if columns.w is None else 2
-    time = None if columns.t is None else len(arrays) - 1
-    event = None if columns.event is None else columns.used.index(columns.event)
-    columns = columns._replace(u=0, v=1, w=weight, t=time, event=event, names=names)
-    return columns, pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _validated(batch: Any) -> Any:
-    """Return the batch after a check of its buffers, which may be wrong in damaged files."""
-    batch.validate(full=True)
-    return batch
+def _validate(batches: Iterable[Any]) -> Iterator[Any]:
+    """Check the buffers of record batches, which may be wrong in damaged files."""
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
 
 
 def look_at_types(types: list[Any]) -> ColumnSample:
@@ -370,20 +348,10 @@ def take_times(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any] |
     types = pa.types
     array = decode(array)
     kind = array.type
-    if types.is_date(kind):
-        array = array.cast(pa.timestamp("s" if types.is_date32(kind) else "ms"))
-        kind = array.type
-    if types.is_timestamp(kind):
-        ticks = array.cast(pa.int64())
-        if ticks.null_count > 0:
-            ticks = ticks.fill_null(np.iinfo(np.int64).min)  # NaT
-        dates: NDArray[Any] = ticks.to_numpy(zero_copy_only=False).view(f"M8[{kind.unit}]")
-        return dates
-    if types.is_integer(kind) or types.is_floating(kind):
-        if array.null_count > 0:
-            array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
-        numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-        return numbers
+    is_number = types.is_integer(kind) or types.is_floating(kind)
+    if is_number or types.is_date(kind) or types.is_timestamp(kind):
+        values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return values
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_decimal(kind):
         texts = array.cast(pa.large_string()).fill_null("")

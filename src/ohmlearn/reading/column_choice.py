@@ -87,6 +87,15 @@ class ColumnChoice(NamedTuple):
         """Positions of the columns that are read: ends, weight, event id, time."""
         return [at for at in (self.u, self.v, self.w, self.event, self.t) if at is not None]
 
+    def alone(self) -> ColumnChoice:
+        """Return the columns of a table that has only those that are read, in this order."""
+        used = self.used
+        w, t, event = (
+            None if at is None else used.index(at) for at in (self.w, self.t, self.event)
+        )
+        names = self.names and [self.names[at] for at in used]
+        return self._replace(u=0, v=1, w=w, t=t, event=event, names=names)
+
 
 def _name(names: Sequence[str] | None, at: int) -> str:
     return repr(names[at]) if names else f"column {at}"

@@ -16,15 +16,9 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.errors import Setting
-from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
+from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.column_choice import (
-    ColumnChoice,
-    ColumnSample,
-    choose_columns,
-    find_ends,
-    is_id,
-)
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, find_ends, is_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source, refuse_or_count
@@ -46,7 +40,6 @@ class TextPlan(NamedTuple):
     layout: _core.TextLayout
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
-    rows: Any = None  # a `RowFilter`: which rows count
 
 
 class TextStart(NamedTuple):
@@ -119,18 +112,18 @@ class TextSource(Source):
 
     has_rows = True
     reads_files = True
+    n_sample = SAMPLE
 
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
     ) -> None:
-        super().__init__(name, options, rereadable=pipe is None)
+        super().__init__(name, options, pipe)
         self._style = style
-        self._pipe = pipe
         self._begun: tuple[ByteSource, Iterator[bytes], TextPlan] | None = None
 
     def inspect(self) -> None:
         """Read the beginning of a file; the first one stays open for the first pass."""
-        if self._pipe is None:
+        if self.pipe is None:
             source, blocks, plan = self._start(None)
             self.columns = plan.columns
             if self.stays_open:
@@ -149,7 +142,7 @@ class TextSource(Source):
             if is_same and self._process == os.getpid():
                 return begun
             begun[0].close()
-        source = ByteSource(self.name, self._pipe, self.options.filesystem)
+        source = self.open()
         blocks = line_blocks(source)
         try:
             return source, blocks, self._plan(blocks, kind)
@@ -157,69 +150,54 @@ class TextSource(Source):
             source.close()
             raise
 
-    def look_at_ids(self) -> Ids | None:
-        """Return ids of one end of the first edges; what `inspect` has read is enough."""
-        if self._begun is None:
-            return super().look_at_ids()
-        _, _, plan = self._begun
-        lines = plan.text[: plan.text.find(b"\n", 100 * SAMPLE) + 1] or plan.text
-        found = parse_blocks(self.name, plan.columns, plan.layout, plan.line, iter([lines]))
-        return next((decode_codes(raw.u) for raw in found if raw.u.size > 0), None)
-
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
         source, blocks, plan = self._start(kind)
         with source:
             self.columns = plan.columns
-            yield from self._parse(plan, source, chain([plan.text], blocks))
+            blocks = chain([plan.text], blocks)
+            bad: list[tuple[int, str]] = []  # rows that cannot be compared
 
-    def _parse(
-        self, plan: TextPlan, source: ByteSource, blocks: Iterator[bytes]
-    ) -> Iterator[RawBatch]:
-        how = (plan.columns, plan.layout, plan.line)
-        bad: list[tuple[int, str]] = []  # rows that cannot be compared
+            def note(rows: BadRows, lines: NDArray[np.int64]) -> None:
+                bad.append(refuse_or_count(self.name, self.options, rows, plan.line + lines))
 
-        def note(rows: BadRows, lines: NDArray[np.int64]) -> None:
-            bad.append(refuse_or_count(self.name, self.options, rows, plan.line + lines))
+            if self.condition is not None:
+                from ohmlearn.reading.row_filter import choose_records
 
-        if plan.rows is not None:
-            from ohmlearn.reading.row_filter import choose_records
-
-            if plan.rows.excludes_all():
-                return
-            blocks = choose_records(plan.rows, plan.layout, blocks, note)
-        more = (self.own_times, self.options.rows)
-        for batch in parse_blocks(self.name, *how, blocks, *more):
-            self.fraction = source.fraction()
-            while bad:
-                batch = batch.with_bad(*bad.pop(0))
-            yield self.complete(batch)
+                if self.condition.excludes_all():
+                    return
+                blocks = choose_records(self.condition, plan.layout, blocks, note)
+            how = (plan.columns, plan.layout, plan.line, blocks, self.own_times, self.options.rows)
+            for batch in parse_blocks(self.name, *how):
+                while bad:
+                    batch = batch.with_bad(*bad.pop(0))
+                yield self.complete(batch._replace(fraction=source.fraction()))
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> TextPlan:
         options = self.options
-        start = start_text(
-            self.name, blocks, self._style, options.rows.one, options.delimiter, options.comment
-        )
+        how = (self._style, options.rows.one, options.delimiter, options.comment, self.n_sample)
+        start = start_text(self.name, blocks, *how)
         layout, fields, line = start.layout, start.fields, start.line
         if layout.delimiter == "":  # a comment may follow
             marks = tuple(mark.encode() for mark in layout.comments)
             fields = list(takewhile(lambda field: not field.startswith(marks), fields))
         layout.skips_faults = options.skip_bad
         names = None
-        sample = TextSample(start.records, layout)
+        split = (_core.split_line(record, layout) for record in start.records)
+        sample = TextSample([row for row in split if row is not None])
         if self._is_header(fields, sample):
             names = [field.decode(errors="replace") for field in fields]
             block, line = start.after_header()
         else:
-            block, sample = start.text, TextSample([start.first, *start.records], layout)
-        values = sample.look(len(fields))
-        own = self.own_options(names)
+            block, sample = start.text, TextSample([start.fields, *sample.rows])
         if len(fields) < 2:
             refuse_one_column(self.name, options, layout.delimiter, start.first)
+        own = self.own_options(names)
         layout.attributes = names is None and _are_attributes(layout, own, sample)
         if layout.attributes:
-            values, fields = ColumnSample(), fields[:2]
-        columns = choose_columns(self.name, own, names, len(fields), values)
+            fields = fields[:2]
+        values = ColumnSample() if layout.attributes else sample.look(len(fields))
+        columns = self.choose(names, len(fields), values, is_text=True)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
         layout.event = -1 if columns.event is None else columns.event
@@ -234,8 +212,7 @@ class TextSource(Source):
             layout.n_fields = len(fields)
         if layout.attributes:
             columns = columns._replace(w=2, guessed=f"{columns.guessed}, in dicts".strip(", "))
-        rows = self.make_filter(names, is_text=True, n_columns=len(fields))
-        return TextPlan(columns, layout, block, line, rows)
+        return TextPlan(columns, layout, block, line)
 
     def _choose_ids(
         self,

@@ -210,8 +210,8 @@ def _open(path: str) -> Iterator[Any]:
     import pyarrow as pa
 
     if is_remote(path):
-        with open_remote(path) as remote, pa.PythonFile(remote, mode="r") as file:
-            yield file
+        with open_remote(path) as remote:
+            yield remote.native
     else:
         with pa.OSFile(path) as file:
             yield file

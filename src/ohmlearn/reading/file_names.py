@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from ohmlearn.reading.remote import find_remote_size, is_remote, list_remote, read_remote_start
+from ohmlearn.reading.remote import is_remote, list_remote, open_remote
 from ohmlearn.reading.source_errors import refuse_source, show_name
 
 __all__ = [
@@ -194,7 +194,8 @@ def format_of_bytes(first: bytes) -> str | None:
 def read_start(path: str, count: int, filesystem: Any = None) -> bytes:
     """Return the first bytes of a file."""
     if filesystem is not None or is_remote(path):
-        return read_remote_start(path, count, filesystem)
+        with open_remote(path, filesystem) as remote:
+            return remote.read_at(0, count)
     with open(path, "rb") as file:
         return file.read(count)
 
@@ -202,7 +203,8 @@ def read_start(path: str, count: int, filesystem: Any = None) -> bytes:
 def find_size(path: str, filesystem: Any = None) -> int:
     """Return the number of bytes of a file; 0 if a server does not say it."""
     if filesystem is not None or is_remote(path):
-        return find_remote_size(path, filesystem) or 0
+        with open_remote(path, filesystem) as remote:
+            return remote.size or 0
     return os.path.getsize(path)
 
 

@@ -29,12 +29,12 @@ class MetisSource(Source):
 
     def inspect(self) -> None:
         """Read the header."""
-        with ByteSource(self.name, None, self.options.filesystem) as source:
+        with self.open() as source:
             next(self._rows(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lists of neighbours."""
-        with ByteSource(self.name, None, self.options.filesystem) as source:
+        with self.open() as source:
             rows = self._rows(source)
             (n_nodes, n_edges, n_skipped, step), _ = next(rows)
             u: list[int] = []
@@ -116,12 +116,9 @@ class GraphFile(Source):
 
     reads_files = True
 
-    def inspect(self) -> None:
-        """Do nothing: the columns are known when the whole file has been read."""
-
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the graph, and cut its edges into batches."""
-        with ByteSource(self.name, None, self.options.filesystem) as source:
+        with self.open() as source:
             rows = self._load(source)
         more = sorted({name for _, _, data in rows for name in data})
         names = ["source", "target", *map(str, more)]

@@ -52,9 +52,6 @@ class IterableSource(Source):
         super().__init__(f"the {type(batches).__name__}", options, rereadable=not once)
         self._batches = batches
 
-    def inspect(self) -> None:
-        """Do nothing: reading a batch could use it up."""
-
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read one batch after the other."""
         batches = self._batches() if callable(self._batches) else self._batches

@@ -11,24 +11,26 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.checks.parameters import require_extra
-from ohmlearn.checks.times import Floats
-from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, ids_from_arrow, is_whole
-from ohmlearn.reading.arrow_reader import take_ids
+from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole
+from ohmlearn.reading.arrow_reader import take_record_batch
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
-from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
-from ohmlearn.reading.event_ids import hash_array, hash_values
+from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.event_ids import hash_values
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
-from ohmlearn.reading.table_reader import RawBatch, Source
-from ohmlearn.reading.time_rule import are_date_texts
+from ohmlearn.reading.source_errors import BadRows, SourceError, refuse_source, shorten
+from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
+from ohmlearn.reading.text_sample import TextSample
+
+if TYPE_CHECKING:
+    from ohmlearn.reading.row_filter import RowFilter
 
 __all__ = ["BYTE_ORDER_MARK", "JsonLinesSource", "json_blocks"]
 
@@ -50,25 +52,24 @@ class JsonLinesSource(Source):
     has_rows = True
     reads_files = True
     longest_line = LONGEST_LINE  # bytes; as objects of Python they may take fifty times as much
-    _rows: Any = None  # a `RowFilter`
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
-        super().__init__(name, options, rereadable=pipe is None)
-        self._pipe = pipe
+        super().__init__(name, options, pipe)
+        self._strict = replace(options, on_bad="raise")
         self._late: list[str] = []  # names that no object may have if the first one does not
 
     def inspect(self) -> None:
         """Read the first object."""
-        if self._pipe is None:
-            with ByteSource(self.name, None, self.options.filesystem) as source:
+        if self.pipe is None:
+            with self.open() as source:
                 self._choose(json_blocks(source, self.longest_line))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
+        with self.open() as source:
             blocks = json_blocks(source, self.longest_line)
             columns, first = self._choose(blocks)
-            if self._rows is not None and self._rows.excludes_all():
+            if self.condition is not None and self.condition.excludes_all():
                 return
             kind = self.options.id_type or kind
             if columns.kinds is not None:
@@ -79,8 +80,7 @@ class JsonLinesSource(Source):
                 batch = batch or self._read_rows(block, number, columns, kind)
                 number += block.count(b"\n")
                 kind = kind or ("string" if isinstance(batch.u, Strings) else "int64")
-                self.fraction = source.fraction()
-                yield self.complete(batch)
+                yield self.complete(batch._replace(fraction=source.fraction()))
 
     def _choose(self, blocks: Iterator[bytes]) -> tuple[ColumnChoice, list[bytes]]:
         """Return the columns, and the blocks that were read to find them."""
@@ -98,21 +98,22 @@ class JsonLinesSource(Source):
             if row is None or row.values is None:
                 refuse_source(self.name, first.fault, first.number)
             names = list(row.values)
-            self.columns = columns = self.choose_columns(names, block)
+            columns = self._choose_columns(names, block)
             usual = self.options.rows.weights if columns.w is None else ()
             usual += self.options.rows.times if columns.t is None else ()
             self._late = [name for name in usual if name not in names]
             return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
 
-    def choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
+    def _choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
         """Return which columns are read, by the names in the first object and some lines."""
         lines = self._parse_lines(b"\n".join(block.split(b"\n", LOOK)[:-1]))
         rows = [row.values for row in lines if row.values is not None]
-        own = self.own_options(names)
+        values = ([row.get(name) for name in names] for row in rows)
+        texts = [[_as_text(x).encode(errors="replace") for x in row] for row in values]
+        sample = TextSample(texts).look(len(names))
         # An object may leave out what is missing.
-        self._rows = self.make_filter(list(dict.fromkeys(chain(*rows))), is_text=True)
-        return choose_columns(self.name, own, names, len(names), _look(names, rows))
+        return self.choose(names, len(names), sample, is_text=True, optional=chain(*rows))
 
     def _parse_lines(self, block: bytes, number: int = 1) -> Iterator[JsonRow]:
         """Parse the lines of a block that are not blank; the first line has this number."""
@@ -130,37 +131,26 @@ class JsonLinesSource(Source):
 
     def _read_fast(self, block: bytes, columns: ColumnChoice, kind: str | None) -> RawBatch | None:
         """Return the edges of a block without a bad row; None if there may be one."""
-        arrays = None if self._rows is not None else self._parse_columns(block, columns)
-        if arrays is None:
+        batch = None if self.condition is not None else self._parse_columns(block, columns)
+        if batch is None:
             return None
-        is_text = [array.type == "string" for array in arrays]
-        if kind == "int64" and any(is_text[:2]):
+        alone = columns.alone()
+        has_text = "string" in batch.schema.types[:2]
+        is_number = alone.t is not None and batch.schema.types[alone.t] != "string"
+        if (has_text and kind == "int64") or (is_number and self.times and self.times.dates):
             return None
-        id_type = "string" if kind == "string" or any(is_text[:2]) else None
-        u, v = (take_ids(array, id_type)[0] for array in arrays[:2])
-        for ids, may_be_empty in ((u, False), (v, self.options.rows.second_may_be_empty)):
+        how = ("string" if has_text else kind, 1, self.own_times)
+        try:
+            raw = take_record_batch(batch, alone, self.name, self._strict, *how)
+        except SourceError:
+            return None
+        for ids, may_be_empty in ((raw.u, False), (raw.v, self.options.rows.second_may_be_empty)):
             if isinstance(ids, Strings) and not may_be_empty and not np.diff(ids.offsets).all():
                 return None
-        w = t = None
-        if columns.w is not None:
-            w = arrays[2].to_numpy(zero_copy_only=False)
-            if not are_weights(w).all():
-                return None
-        if self.own_times is not None and columns.t is not None:
-            if self.own_times.dates and not is_text[-1]:
-                return None
-            values = ids_from_arrow(arrays[-1]).ids if is_text[-1] else arrays[-1].to_numpy()
-            t, bad = self.own_times.take(self.name, values)
-            if bad is not None:
-                return None
-        event = None
-        if columns.event is not None:
-            values = arrays[columns.used.index(columns.event)]
-            event = hash_array(values, self.name, columns.name(columns.event))
-        return RawBatch(u, v, w, t=t, event=event)
+        return raw
 
-    def _parse_columns(self, block: bytes, columns: ColumnChoice) -> list[Any] | None:
-        """Return the columns that are read, without a null; None if pyarrow cannot."""
+    def _parse_columns(self, block: bytes, columns: ColumnChoice) -> Any:
+        """Return the columns that are read in a record batch; None if pyarrow cannot."""
         try:
             import pyarrow as pa
             import pyarrow.json
@@ -196,8 +186,8 @@ class JsonLinesSource(Source):
         # pyarrow also reads two objects in a line, and long ones.
         if table.num_rows != _count_lines(block, self.longest_line):
             return None
-        arrays = [column.combine_chunks() for column in table.columns[: len(fields)]]
-        return None if any(array.null_count for array in arrays) else arrays
+        batch = table.select(list(fields)).combine_chunks().to_batches()[0]
+        return None if any(column.null_count for column in batch.columns) else batch
 
     def _read_rows(
         self, block: bytes, number: int, columns: ColumnChoice, kind: str | None
@@ -205,98 +195,64 @@ class JsonLinesSource(Source):
         """Return the edges of the good rows of a block; refuse or count the others."""
         rows = list(self._parse_lines(block, number))
         kind = kind or _guess_ids(rows, columns)
-        if self._rows is not None:
-            rows = self._choose_rows(rows)
-        ends: tuple[list[Any], list[Any]] = ([], [])
-        weights: list[float] = []
-        times: list[float] = []
-        events: list[Any] = []
-        event_name = None if columns.event is None else (columns.names or ())[columns.event]
-        n_bad, first_bad = 0, None
-        t, bad = self._take_times(rows, columns)
-        for position, (at, row, fault) in enumerate(rows):
-            u = v = w = None
-            if row is not None:
-                u, v, w, fault = self._take(row, columns, kind)
-            if not fault and bad is not None and bad.mask[position]:
-                fault = bad.why(position)
-            event = None if row is None or event_name is None else row.get(event_name)
-            if not fault and event_name is not None:
-                problem = self._id_fault(event, "string", may_be_empty=False)
-                fault = problem and f"the event id, {event_name!r}, {problem}"
-            if not fault:
-                events.append(event)
-                ends[0].append(u)
-                ends[1].append(v)
-                weights.append(1.0 if w is None else float(w))
-                if t is not None:
-                    times.append(t[position])
-            elif self.options.skip_bad:
-                n_bad += 1
-                first_bad = first_bad or f"{self.name}, row {at}: {fault}"
-            else:
-                refuse_source(self.name, fault, at, self.options.rows.remedy)
-        a, b = (_as_column(ids, kind) for ids in ends)
-        return RawBatch(
-            a,
-            b,
-            None if columns.w is None else np.array(weights),
-            n_bad,
-            first_bad,
-            None if t is None else np.array(times, dtype=np.float64),
-            event=None if event_name is None else hash_values(events),
-        )
+        if self.condition is not None:
+            rows = _choose_rows(rows, self.condition)
+        faults = [
+            row.fault if row.values is None else self._find_fault(row.values, columns, kind)
+            for row in rows
+        ]
+        good = [{} if fault else row.values or {} for row, fault in zip(rows, faults, strict=True)]
 
-    def _choose_rows(self, rows: list[JsonRow]) -> list[JsonRow]:
-        """Return the rows that count, and those that are bad."""
-        objects = [row.values or {} for row in rows]
-        columns = {
-            name: _as_texts([row.get(name) for row in objects]) for name in self._rows.columns
-        }
-        kept, bad = self._rows.keep(columns, len(rows))
-        chosen = []
-        for position, row in enumerate(rows):
-            if bad is not None and bad.mask[position]:
-                chosen.append(JsonRow(row.number, None, bad.why(position)))
-            elif row.values is None or kept[position]:
-                chosen.append(row)
-        return chosen
+        def take(at: int) -> list[Any]:
+            name = (columns.names or ())[at]
+            return [row.get(name) for row in good]
 
-    def _take_times(
-        self, rows: list[JsonRow], columns: ColumnChoice
-    ) -> tuple[Floats | None, BadRows | None]:
-        """Return the times of rows, if they are wanted; that of a bad line is missing."""
-        if self.own_times is None or columns.t is None:
-            return None, None
-        name = (columns.names or ())[columns.t]
-        values = np.empty(len(rows), dtype=object)
-        values[:] = [None if row.values is None else row.values.get(name) for row in rows]
-        return self.own_times.take(self.name, values)
+        u, v = (map(_as_id, take(at)) for at in (columns.u, columns.v))
+        if self.options.rows.second_may_be_empty:
+            v = map(_as_text, v)
+        raw = RawBatch(_as_column(u, kind), _as_column(v, kind))
+        if columns.w is not None:
+            raw = raw._replace(
+                w=np.array([1.0 if x is None else float(x) for x in take(columns.w)])
+            )
+        if columns.event is not None:
+            raw = raw._replace(event=hash_values(take(columns.event)))
+        is_bad = np.array([fault != "" for fault in faults], bool)
+        bad = [BadRows(is_bad, faults.__getitem__) if is_bad.any() else None]
+        if self.own_times is not None and columns.t is not None:
+            values = np.empty(len(rows), dtype=object)
+            values[:] = take(columns.t)
+            t, bad_times = self.own_times.take(self.name, values)
+            raw = raw._replace(t=t)
+            bad.append(bad_times)
+        numbers = np.array([row.number for row in rows], np.int64)
+        return drop_bad(self.name, self.options, numbers, raw, bad)
 
-    def _take(
-        self, row: dict[str, Any], columns: ColumnChoice, kind: str
-    ) -> tuple[Any, Any, float | None, str]:
-        """Return the ids and the weight of a row, and what is wrong with it, if anything."""
+    def _find_fault(self, row: dict[str, Any], columns: ColumnChoice, kind: str) -> str:
+        """Say what is wrong with an object, except with its time; empty if nothing is."""
         names = columns.names or ()
-        u, v = row.get(names[columns.u]), row.get(names[columns.v])
-        w = None if columns.w is None else row.get(names[columns.w])
         may_be_empty = self.options.rows.second_may_be_empty
-        if may_be_empty:
-            v = _as_text(v)
-        u, v = _as_id(u), _as_id(v)
-        fault = ""
+        for at in (columns.u, columns.v):
+            value = _as_id(row.get(names[at]))
+            is_label = may_be_empty and at == columns.v
+            value = _as_text(value) if is_label and not isinstance(value, list | dict) else value
+            if problem := self._id_fault(value, kind, may_be_empty=is_label):
+                return f"{columns.name(at)} {problem}"
         late = next((name for name in self._late if row.get(name) is not None), None)
-        if problem := self._id_fault(u, kind, may_be_empty=False):
-            fault = f"{columns.name(columns.u)} {problem}"
-        elif problem := self._id_fault(v, kind, may_be_empty=may_be_empty):
-            fault = f"{columns.name(columns.v)} {problem}"
-        elif late is not None:
-            fault = f"it has {late!r}, but the first row has not; give all rows one, or none"
-        elif w is None and (may_be_empty or columns.w is None):
-            return u, v, None, ""
-        elif problem := _weight_fault(w):
-            fault = f"the weight, {columns.name(columns.w)}, {problem}"
-        return u, v, w, fault
+        if late is not None:
+            return f"it has {late!r}, but the first row has not; give all rows one, or none"
+        w = None if columns.w is None else row.get(names[columns.w])
+        if columns.w is not None and not (w is None and may_be_empty):
+            if isinstance(w, bool) or not isinstance(w, int | float):
+                return f"the weight, {columns.name(columns.w)}, is not a number: {shorten(repr(w))}"
+            if not are_weights(w):
+                must = f"must {ALLOWED_WEIGHTS}, got {shorten(repr(w))}"
+                return f"the weight, {columns.name(columns.w)}, {must}"
+        if columns.event is not None:
+            event = row.get(names[columns.event])
+            if problem := self._id_fault(event, "string", may_be_empty=False):
+                return f"the event id, {columns.name(columns.event)}, {problem}"
+        return ""
 
     def _id_fault(self, value: Any, kind: str, *, may_be_empty: bool) -> str:
         """Say why a value cannot be an id, if it cannot."""
@@ -356,27 +312,30 @@ def _count_lines(text: bytes, longest: int) -> int:
     return sum(1 for line in io.BytesIO(text) if line.strip())
 
 
-def _look(names: list[str], rows: list[dict[str, Any]]) -> ColumnSample:
-    """Return which columns are not ends, by their values in some rows."""
-    times, fractions, floats = set(), set(), set()
-    for at, name in enumerate(names):
-        values = [row[name] for row in rows if row.get(name) not in (None, "")]
-        texts = [value.encode(errors="replace") for value in values if isinstance(value, str)]
-        if texts and len(texts) == len(values) and are_date_texts(texts):
-            times.add(at)
-        n_fractions = sum(isinstance(value, float) and value % 1 > 0 for value in values)
-        if n_fractions > 0:
-            floats.add(at)
-        if n_fractions > len(values) / 2:
-            fractions.add(at)
-    return ColumnSample(times, fractions, floats)
-
-
 def _guess_ids(rows: list[JsonRow], columns: ColumnChoice) -> str:
     """Return "int64" if no id of the rows is a string, else "string"."""
     names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
     ids = ((row.values or {}).get(name) for row in rows for name in names)
     return "string" if any(isinstance(node, str) for node in ids) else "int64"
+
+
+def _choose_rows(rows: list[JsonRow], condition: RowFilter) -> list[JsonRow]:
+    """Return the rows that count, and those that are bad."""
+    import pyarrow as pa
+
+    columns = {}
+    for name in condition.columns:
+        values = ((row.values or {}).get(name) for row in rows)
+        texts = (None if x is None else _as_text(x) for x in values)
+        columns[name] = pa.array(texts, pa.large_string())
+    kept, bad = condition.keep(columns, len(rows))
+    chosen = []
+    for position, row in enumerate(rows):
+        if bad is not None and bad.mask[position]:
+            chosen.append(JsonRow(row.number, None, bad.why(position)))
+        elif row.values is None or kept[position]:
+            chosen.append(row)
+    return chosen
 
 
 def _as_id(value: Any) -> Any:
@@ -386,30 +345,15 @@ def _as_id(value: Any) -> Any:
     return value
 
 
-def _as_text(value: Any) -> Any:
-    """Return a label as text, null as an empty one; arrays and objects stay as they are."""
-    if value is None or isinstance(value, str | list | dict):
-        return "" if value is None else value
+def _as_text(value: Any) -> str:
+    """Return a value as a field of text has it; null is empty."""
+    if value is None or isinstance(value, str):
+        return value or ""
     return json.dumps(value)
 
 
-def _as_texts(values: list[Any]) -> Any:
-    """Return values as texts of Arrow, for a condition."""
-    pa = require_extra("pyarrow", "files")
-    texts = (x if x is None or isinstance(x, str) else json.dumps(x) for x in values)
-    return pa.array(texts, pa.large_string())
-
-
-def _weight_fault(value: Any) -> str:
-    """Say why a value cannot be a weight, if it cannot."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"is not a number: {shorten(repr(value))}"
-    if not are_weights(value):
-        return f"must {ALLOWED_WEIGHTS}, got {shorten(repr(value))}"
-    return ""
-
-
-def _as_column(ids: list[Any], kind: str) -> Ids:
+def _as_column(ids: Iterable[Any], kind: str) -> Ids:
+    """Return ids, with any value for those that are missing."""
     if kind == "string":
-        return encode_strings([str(node) for node in ids])
-    return np.array(ids, dtype=np.int64)
+        return encode_strings(["" if x is None else str(x) for x in ids])
+    return np.array([x or 0 for x in ids], dtype=np.int64)

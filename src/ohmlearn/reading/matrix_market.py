@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.errors import Setting
 from ohmlearn.reading.array_reader import TWO_KINDS, matrix_kinds
-from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
+from ohmlearn.reading.byte_blocks import line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.csv_reader import parse_blocks, skip_comments
 from ohmlearn.reading.source_errors import refuse_source
@@ -46,12 +46,12 @@ class MatrixMarketSource(Source):
 
     def inspect(self) -> None:
         """Read the header."""
-        with ByteSource(self.name, None, self.options.filesystem) as source:
+        with self.open() as source:
             self._header(line_blocks(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the entries."""
-        with ByteSource(self.name, None, self.options.filesystem) as source:
+        with self.open() as source:
             blocks = line_blocks(source)
             header = self._header(blocks)
             layout = _make_layout()
@@ -67,8 +67,7 @@ class MatrixMarketSource(Source):
                 if not layout.strings:
                     self._check_range(batch, header, seen)
                 seen += batch.u.size + batch.n_bad
-                self.fraction = source.fraction()
-                yield batch
+                yield batch._replace(fraction=source.fraction())
             if seen != header.n_entries:
                 refuse_source(
                     self.name, f"the header says {header.n_entries} entries, but there are {seen}"

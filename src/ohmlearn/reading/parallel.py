@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes.known_nodes import KnownEnds
-from ohmlearn.reading.table_reader import RawBatch, Source
+from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
@@ -211,28 +211,13 @@ def _join(batches: deque[Prepared], room: NDArray[np.int32]) -> deque[Prepared]:
     known = [each.known for each in batches if each.known is not None]
     if not known or len(known) < len(batches) or any(each.rows is not None for each in known):
         return batches
-    raws = [each.raw for each in batches]
-    last = batches[-1]
-    raw = last.raw._replace(
-        w=_concatenate([raw.w for raw in raws]),
-        t=_concatenate([raw.t for raw in raws]),
-        event=_concatenate([raw.event for raw in raws]),
-        n_bad=sum(raw.n_bad for raw in raws),
-        first_bad=next((raw.first_bad for raw in raws if raw.first_bad), None),
-    )
+    raw = join_batches([each.raw for each in batches])  # whose ids are empty
     n_edges = sum(each.u.size for each in known)
     ends = KnownEnds(room[0, :n_edges], room[1, :n_edges])
     if 2 * n_edges < room.shape[1] or n_edges > room.shape[1]:  # it would waste, or lack, memory
         u, v = (np.concatenate([each[end] for each in known]) for end in (0, 1))
         ends = KnownEnds(u, v)
-    return deque([last._replace(raw=raw, known=ends)])
-
-
-def _concatenate(columns: list[Any]) -> Any:
-    """Return the columns of all batches in one; None if there are none."""
-    if columns[0] is None or len(columns) == 1:
-        return columns[0]
-    return np.concatenate(columns)
+    return deque([batches[-1]._replace(raw=raw, known=ends)])
 
 
 def _close(iterator: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -9,10 +10,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.reading.arrow_reader import ROWS, ArrowSource
+from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, Found
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import fetch_ahead, open_remote_parts
+from ohmlearn.reading.remote import RemoteFile, fetch_ahead, open_remote_parts
 from ohmlearn.reading.source_errors import reading
 from ohmlearn.reading.table_reader import RawBatch
 
@@ -22,6 +23,7 @@ __all__ = ["ParquetFile"]
 # 2**20 rows, as pyarrow writes them, is read on its own.
 ROWS_TOGETHER = 1 << 18
 BUFFER = 1 << 20  # bytes of a column that are read at a time; without it, a whole row group is
+GAP = 1 << 16  # bytes of a remote file that are fetched rather than asked around
 # Bytes that a value takes if it is a code in a dictionary. A text would take 4 more than its own.
 CODE_BYTES = 2.5
 
@@ -42,6 +44,11 @@ class Plan(NamedTuple):
     parts: list[Part]
     rows: range  # of the source, by their numbers in the file
     metadata: Any
+
+    def find(self, batch: Any, row: int) -> Found:
+        """Return a batch as `ArrowSource._read` yields it."""
+        end = row + batch.num_rows - self.rows.start
+        return Found(self.columns, batch, row, min(1.0, end / max(1, len(self.rows))))
 
 
 class ParquetFile(ArrowSource):
@@ -73,7 +80,7 @@ class ParquetFile(ArrowSource):
         return every if self._row_groups is None else self._row_groups
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[str | RemoteFile]:
         """Yield the name of a file on this machine; open a remote one."""
         if self.is_remote:
             with open_remote_parts(self.name, self.options.filesystem) as file:
@@ -82,15 +89,16 @@ class ParquetFile(ArrowSource):
             yield self.name
 
     @contextmanager
-    def _parquet(self, file: Any, **how: Any) -> Iterator[Any]:
+    def _parquet(self, file: str | RemoteFile, **how: Any) -> Iterator[Any]:
         parquet = require_extra("pyarrow.parquet", "files")
+        given = file if isinstance(file, str) else file.native
         with (
             reading(self.name, self.format),
-            parquet.ParquetFile(file, **{"metadata": self._metadata, **how}) as opened,
+            parquet.ParquetFile(given, **{"metadata": self._metadata, **how}) as opened,
         ):
             yield opened
 
-    def _plan(self, file: Any) -> Plan:
+    def _plan(self, file: str | RemoteFile) -> Plan:
         """Choose columns and row groups."""
         with self._parquet(file) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow
@@ -98,8 +106,12 @@ class ParquetFile(ArrowSource):
         self._metadata = metadata if self.is_remote else None
         columns, wanted = self._project(self._choose(schema))
         useful = set(groups)
-        if self._rows is not None:
-            useful = set() if self._rows.excludes_all() else self._find_useful(file, schema, useful)
+        if self.condition is not None:
+            expression = self.condition.as_expression(schema)
+            if self.condition.excludes_all():
+                useful = set()
+            elif expression is not None:
+                useful &= self._find_useful(file, schema, expression)
         parts: list[Part] = []
         row = start = sum(metadata.row_group(at).num_rows for at in range(groups.start))
         for group in groups:
@@ -110,36 +122,29 @@ class ParquetFile(ArrowSource):
             elif group in useful and end > row:
                 parts.append(Part([group], row, end))
             row = end
-        self.n_edges = row - start if self._rows is None else None
+        self.n_edges = row - start if self.condition is None else None
         return Plan(columns, wanted, parts, range(start, row), metadata)
 
-    def _find_useful(self, file: Any, schema: Any, groups: set[int]) -> set[int]:
+    def _find_useful(self, file: str | RemoteFile, schema: Any, expression: Any) -> set[int]:
         """Return the row groups that may have rows that count, by their statistics."""
-        expression = self._rows.as_expression(schema)
-        if expression is None:
-            return groups
         dataset = require_extra("pyarrow.dataset", "files")
         pa = require_extra("pyarrow", "files")
-        with pa.OSFile(file) if isinstance(file, str) else nullcontext(file) as source:
+        with pa.OSFile(file) if isinstance(file, str) else nullcontext(file.native) as source:
             fragment = dataset.ParquetFileFormat().make_fragment(source)
             found = fragment.subset(expression, schema=schema).row_groups
-            return groups & {group.id for group in found}
+            return {group.id for group in found}
 
-    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
+    def _read(self) -> Iterator[Found]:
         with self._open() as file:
             plan = self._plan(file)
-            if self.is_remote:  # the next part is fetched while one is used
+            if isinstance(file, str):
+                parts: Iterator[Any] = (self._read_part(file, plan, part) for part in plan.parts)
+            else:  # the next part is fetched while one is used
                 tasks = (partial(self._fetch_part, file, plan, part) for part in plan.parts)
-                parts: Iterator[Any] = fetch_ahead(tasks, 1)
-            else:
-                parts = (self._read_part(file, plan, part) for part in plan.parts)
-            for columns, batch, row in chain.from_iterable(parts):
-                self.fraction = _fraction(plan, row + batch.num_rows)
-                yield columns, batch, row
+                parts = fetch_ahead(tasks, 1)
+            yield from chain.from_iterable(parts)
 
-    def _read_part(
-        self, file: Any, plan: Plan, part: Part
-    ) -> Iterator[tuple[ColumnChoice, Any, int]]:
+    def _read_part(self, file: str, plan: Plan, part: Part) -> Iterator[Found]:
         """Read row groups of a file on this machine, a little at a time."""
         # With pre_buffer, pyarrow would keep all that it has read until the file is closed.
         how = {"pre_buffer": False, "buffer_size": BUFFER, "metadata": plan.metadata}
@@ -147,17 +152,18 @@ class ParquetFile(ArrowSource):
         with self._parquet(file, **how, read_dictionary=self._find_coded(plan, part)) as parquet:
             for batch in parquet.iter_batches(ROWS, part.groups, plan.wanted, use_threads=False):
                 # pyarrow returns the columns in the order of the file
-                yield plan.columns, batch.select(plan.wanted), row
+                yield plan.find(batch.select(plan.wanted), row)
                 row += batch.num_rows
 
-    def _fetch_part(self, file: Any, plan: Plan, part: Part) -> list[tuple[ColumnChoice, Any, int]]:
+    def _fetch_part(self, file: RemoteFile, plan: Plan, part: Part) -> list[Found]:
         """Fetch row groups of a remote file, all columns that are needed at the same time."""
-        how = {"pre_buffer": True, "read_dictionary": self._find_coded(plan, part)}
+        file.fetch(_find_ranges(plan, part))
+        how = {"pre_buffer": file.is_native, "read_dictionary": self._find_coded(plan, part)}
         with self._parquet(file, **how) as parquet:
             table = parquet.read_row_groups(part.groups, plan.wanted, use_threads=False)
         found, row = [], part.row
         for batch in table.select(plan.wanted).to_batches(ROWS):
-            found.append((plan.columns, batch, row))
+            found.append(plan.find(batch, row))
             row += batch.num_rows
         return found
 
@@ -168,19 +174,7 @@ class ParquetFile(ArrowSource):
             return
         plan = self._plan(self.name)
         for part in plan.parts:
-            yield self._read_piece(plan, part, kind)
-
-    def _read_piece(self, plan: Plan, part: Part, kind: str | None) -> Iterator[RawBatch]:
-        """Read a part of the file, without a change to this object."""
-        end = part.row
-
-        def note(found: tuple[ColumnChoice, Any, int]) -> tuple[ColumnChoice, Any, int]:
-            nonlocal end
-            end = found[2] + found[1].num_rows
-            return found
-
-        for raw in self._convert(map(note, self._read_part(self.name, plan, part)), kind):
-            yield raw._replace(fraction=_fraction(plan, end))
+            yield self._convert(self._read_part(self.name, plan, part), kind)
 
     def _find_coded(self, plan: Plan, part: Part) -> list[str]:
         """Return the columns of ids whose values are codes in dictionaries of strings.
@@ -203,9 +197,19 @@ class ParquetFile(ArrowSource):
         return found
 
 
-def _fraction(plan: Plan, row: int) -> float:
-    """Return which fraction of the source has been read before a row."""
-    return min(1.0, (row - plan.rows.start) / max(1, len(plan.rows)))
+def _find_ranges(plan: Plan, part: Part) -> list[tuple[int, int]]:
+    """Return which bytes of a file have the columns that are needed of some row groups."""
+    ranges: list[tuple[int, int]] = []
+    for group in map(plan.metadata.row_group, part.groups):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema.partition(".")[0] not in plan.wanted:
+                continue
+            start = min(column.dictionary_page_offset or math.inf, column.data_page_offset)
+            end = start + column.total_compressed_size
+            if ranges and 0 <= start - ranges[-1][1] <= GAP:
+                start = ranges.pop()[0]
+            ranges.append((start, end))
+    return ranges
 
 
 def _dictionary_size(chunk: Any) -> int:

@@ -16,7 +16,7 @@ from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.array_reader import ArraySource, BatchSource
 from ohmlearn.reading.arrow_objects import ArrowObject
-from ohmlearn.reading.arrow_reader import ArrowFile, ArrowPipe
+from ohmlearn.reading.arrow_reader import ArrowFile
 from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
@@ -280,7 +280,7 @@ def open_pipe(pipe: BinaryIO, options: ReadOptions, name: str = "standard input"
     if first.startswith(b"ARROW1"):
         refuse_source(name, "an Arrow IPC file cannot come through a pipe; send an IPC stream")
     if kind == "arrow":
-        return ArrowPipe(name, options, buffered)
+        return ArrowFile(name, options, buffered)
     if kind == "jsonl":
         return JsonLinesSource(name, options, buffered)
     if kind not in ("csv", "tsv", "text"):

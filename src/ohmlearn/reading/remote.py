@@ -21,6 +21,7 @@ from functools import lru_cache, partial
 from http.client import HTTPException
 from importlib.util import find_spec
 from tempfile import TemporaryFile
+from textwrap import shorten
 from typing import Any, BinaryIO, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -31,16 +32,15 @@ from ohmlearn.errors import InputTypeError, Param, Place, SourceError
 from ohmlearn.reading.source_errors import show_name
 
 __all__ = [
+    "RemoteFile",
     "check_remote_output",
     "describe_remote",
     "explain_remote",
     "fetch_ahead",
-    "find_remote_size",
     "is_remote",
     "list_remote",
     "open_remote",
     "open_remote_parts",
-    "read_remote_start",
     "write_remote",
 ]
 
@@ -129,12 +129,18 @@ class RemoteFile(io.RawIOBase, ABC):
     size: int | None
     changed: Any
     has_parts = True
+    is_native = False  # whether pyarrow can ask for several parts at a time
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name, self._position = name, 0
-        self._rest = memoryview(b"")
         self._blocks: Generator[bytes] | None = self._read_whole()
+        self._parts: list[tuple[int, memoryview]] = []  # that have been fetched: start, content
+
+    @property
+    def native(self) -> Any:
+        """The file for pyarrow."""
+        return require_extra("pyarrow", "files").PythonFile(self, mode="r")
 
     @abstractmethod
     def _fetch(self, start: int, count: int) -> bytes:
@@ -154,6 +160,12 @@ class RemoteFile(io.RawIOBase, ABC):
         starts = range(FIRST, self.size or 0, BLOCK)
         yield from fetch_ahead(partial(self.read_at, start, BLOCK) for start in starts)
 
+    def fetch(self, ranges: list[tuple[int, int]]) -> None:
+        """Fetch ranges of bytes at the same time: pyarrow asks a Python file for one at a time."""
+        tasks = [partial(self.read_at, start, end - start) for start, end in ranges]
+        found = (memoryview(content) for content in fetch_ahead(tasks))
+        self._parts = [(start, part) for (start, _), part in zip(ranges, found, strict=True)]
+
     def readable(self) -> bool:
         """Return True."""
         return True
@@ -170,18 +182,23 @@ class RemoteFile(io.RawIOBase, ABC):
         """Move to another byte; nothing is fetched."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size or 0}
         self._position = max(0, base[whence] + offset)
-        self._blocks, self._rest = None, memoryview(b"")
+        self._blocks = None
         return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Read at least one byte, unless the file has ended."""
-        if self._blocks is None:
-            self._rest = memoryview(self.read_at(self._position, len(buffer)))
-        elif not self._rest:
-            self._rest = memoryview(next(self._blocks, b""))
-        part = self._rest[: len(buffer)]
+        at = self._position
+        need = len(buffer) if self._blocks is None else 1  # pyarrow takes less for the end
+        fits = (x[at - s :] for s, x in self._parts if s <= at and at + need <= s + len(x))
+        part = next(fits, None)
+        if part is None and self._blocks is not None:
+            part = memoryview(next(self._blocks, b""))
+            self._parts = [(at, part)]
+        elif part is None:
+            part = memoryview(self.read_at(at, len(buffer)))
+        part = part[: len(buffer)]
         buffer[: len(part)] = part
-        self._rest, self._position = self._rest[len(part) :], self._position + len(part)
+        self._position += len(part)
         return len(part)
 
     def close(self) -> None:
@@ -197,8 +214,21 @@ class StoreFile(RemoteFile):
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         super().__init__(name)
         self._filesystem, self._path = filesystem, path
-        self.file: Any = filesystem.open_input_file(path)
-        self.size = self.file.size()
+        self._file = filesystem.open_input_file(path)
+        self.size = self._file.size()
+        handler = getattr(filesystem, "handler", None)
+        self._fsspec = getattr(handler, "fs", None)
+        self.is_native = self._fsspec is None
+
+    @property
+    def native(self) -> Any:
+        """The file for pyarrow."""
+        return self._file if self.is_native else super().native
+
+    def fetch(self, ranges: list[tuple[int, int]]) -> None:
+        """Fetch ranges of bytes at the same time, unless pyarrow does."""
+        if not self.is_native:
+            super().fetch(ranges)
 
     @property
     def changed(self) -> int | None:
@@ -208,16 +238,16 @@ class StoreFile(RemoteFile):
 
     def _fetch(self, start: int, count: int) -> bytes:
         content: bytes
-        if hasattr(getattr(self._filesystem, "handler", None), "fs"):  # pyarrow would ask in turn
-            content = self._filesystem.handler.fs.cat_file(self._path, start, start + count)
-        else:
-            content = self.file.read_at(count, start)
+        if self._fsspec is None:
+            content = self._file.read_at(count, start)
+        else:  # pyarrow would ask in turn
+            content = self._fsspec.cat_file(self._path, start, start + count)
         return content
 
     def close(self) -> None:
         """Stop the threads and close the file."""
         super().close()
-        self.file.close()
+        self._file.close()
 
 
 class HttpFile(RemoteFile):
@@ -288,8 +318,8 @@ def open_remote(name: str, filesystem: Any = None) -> RemoteFile:
 
 
 @contextmanager
-def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[Any]:
-    """Open a remote file that pyarrow may read in parts."""
+def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[RemoteFile]:
+    """Open a remote file that can be read in parts."""
     with open_remote(name, filesystem) as remote:
         if not remote.has_parts:
             raise SourceError(
@@ -297,20 +327,7 @@ def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[Any]:
                 remedy="download it first",
                 place=Place(show_name(name)),
             )
-        pa = require_extra("pyarrow", "files")
-        yield remote.file if isinstance(remote, StoreFile) else pa.PythonFile(remote, mode="r")
-
-
-def read_remote_start(name: str, count: int, filesystem: Any = None) -> bytes:
-    """Return the first bytes of a remote file."""
-    with open_remote(name, filesystem) as remote:
-        return remote.read_at(0, count)
-
-
-def find_remote_size(name: str, filesystem: Any = None) -> int | None:
-    """Return the number of bytes of a remote file, if it is known."""
-    with open_remote(name, filesystem) as remote:
-        return remote.size
+        yield remote
 
 
 def describe_remote(name: str) -> dict[str, Any]:
@@ -466,7 +483,7 @@ def explain_remote(name: str, error: Exception, done: str = "reached") -> Except
     """Return the error that a user sees: one line that says what to do."""
     if isinstance(error, SourceError | ImportError | TypeError):
         return error
-    shown, said = show_name(name), _shorten(" ".join(str(error).split()))
+    shown, said = show_name(name), shorten(str(error), MOST_SAID, placeholder=" ...")
     if _is_denied(error):
         return PermissionError(
             f"{shown}: access is denied; check the credentials and the name ({said})"
@@ -480,19 +497,3 @@ def explain_remote(name: str, error: Exception, done: str = "reached") -> Except
         f"network ({said})",
         place=Place(shown),
     )
-
-
-def _shorten(said: str) -> str:
-    """Return what a library says, or its first sentences, or words.
-
-    Examples
-    --------
-    >>> _shorten("access is denied"), _shorten(100 * "retry ")[-15:]
-    ('access is denied', 'retry retry ...')
-    >>> _shorten("No token. " + 100 * "retry ")
-    'No token.'
-    """
-    if len(said) <= MOST_SAID:
-        return said
-    sentences, found, _ = said[:MOST_SAID].rpartition(". ")
-    return f"{sentences}." if found else said[:MOST_SAID].rpartition(" ")[0] + " ..."

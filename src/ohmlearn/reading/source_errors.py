@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.errors import Place, Setting, SourceError, render, text_of
+from ohmlearn.errors import OhmError, Place, Setting, SourceError, render, text_of
 
 __all__ = [
     "SKIP",
@@ -67,7 +67,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
     """Turn any error that a library raises for a damaged file into a SourceError."""
     try:
         yield
-    except (SourceError, ImportError, FileNotFoundError, PermissionError):
+    except (OhmError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
         said = render(text_of(error))[:300]

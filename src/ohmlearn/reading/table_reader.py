@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param, render
-from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, encode_strings, take
-from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_codes, encode_strings, take
+from ohmlearn.reading.byte_blocks import ByteSource
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.event_ids import Events
 from ohmlearn.reading.file_names import find_folder_columns
 from ohmlearn.reading.read_options import TIMES, ReadOptions
@@ -24,7 +25,10 @@ from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import BadRows, refuse_source
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "refuse_or_count"]
+if TYPE_CHECKING:
+    from ohmlearn.reading.row_filter import RowFilter
+
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "join_batches", "refuse_or_count"]
 
 
 class RawBatch(NamedTuple):
@@ -44,67 +48,81 @@ class RawBatch(NamedTuple):
         return self._replace(n_bad=self.n_bad + n_bad, first_bad=self.first_bad or first_bad)
 
 
+def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
+    """Return the rows of several batches with the same columns in one."""
+    if len(batches) == 1:
+        return batches[0]
+    joined: dict[str, Any] = {"fraction": batches[-1].fraction}
+    for name in ("w", "t", "event"):
+        parts = [getattr(raw, name) for raw in batches]
+        joined[name] = None if parts[0] is None else np.concatenate(parts)
+    joined["n_bad"] = sum(raw.n_bad for raw in batches)
+    joined["first_bad"] = next((raw.first_bad for raw in batches if raw.first_bad), None)
+    u, v = ([getattr(raw, end) for raw in batches] for end in ("u", "v"))
+    return RawBatch(_join_ids(u), _join_ids(v), **joined)
+
+
+def _join_ids(parts: Any) -> Ids:
+    if not isinstance(parts[0], Strings):
+        integers: Ids = np.concatenate(parts)
+        return integers
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    texts = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
+    return Strings(offsets, np.concatenate(texts))
+
+
 class Source(ABC):
     """One file, pipe or object with edges.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name for messages.
     options : ReadOptions
         How it is read.
+    pipe : BinaryIO, optional
+        Where it is read from, once; by default, `name` is that of a file.
     rereadable : bool
         Whether it can be read more than once.
-    n_edges : int or None
-        Number of edges, if it is known before they are read.
-    fraction : float or None
-        Which fraction of it has been read, if known.
-    columns : ColumnChoice or None
-        Known after `inspect`, or from the first batch on.
-    times : TimeRule or None
-        Which times are accepted, if times are read; the sources of a stream share it.
-    node_kinds : tuple of str
-        The types of nodes, if ids start with them already.
-    folders : dict
-        Columns that the names of the folders of a file have, such as day=2026-01-31.
-    group : str or None
-        The folder or pattern that means this file and others.
-    keeps_codes : bool
-        Whether batches may have `CodedIds` ids.
-    stays_open : bool
-        Whether a file stays open between `inspect` and the first pass.
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
     reads_files = False  # so that threads may read ahead: no code of the user runs in them
+    keeps_codes = False  # whether batches may have `CodedIds` ids
+    stays_open = False  # whether a file stays open between `inspect` and the first pass
 
-    def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
-        if options.where is not None and not self.has_rows:
-            refuse_source(
-                name,
-                f"{Param('where', options.where)} needs a table with columns, such as CSV, JSON "
-                f"lines, Parquet, Arrow or a data frame",
-            )
-        if options.event_id_col is not None and not self.has_rows:
-            refuse_source(
-                name,
-                "ids of events need a table with columns, such as CSV, JSON lines, Parquet, Arrow "
-                "or a data frame",
-            )
-        self.name = name
-        self.options = options
-        self.rereadable = rereadable
-        self.n_edges: int | None = None
-        self.fraction: float | None = None
-        self.columns: ColumnChoice | None = None
+    def __init__(
+        self,
+        name: str,
+        options: ReadOptions,
+        pipe: BinaryIO | None = None,
+        *,
+        rereadable: bool = True,
+    ) -> None:
+        given = options.where and f"{Param('where', options.where)} needs"
+        if options.event_id_col is not None:
+            given = given or "ids of events need"
+        if given and not self.has_rows:
+            tables = "CSV, JSON lines, Parquet, Arrow or a data frame"
+            refuse_source(name, f"{given} a table with columns, such as {tables}")
+        self.name, self.options, self.pipe = name, options, pipe
+        self.rereadable = rereadable and pipe is None
+        self.n_edges: int | None = None  # if it is known before they are read
+        self.columns: ColumnChoice | None = None  # after `inspect`, or from the first batch on
+        self.condition: RowFilter | None = None  # which rows count, known as the columns are
+        # Which times are accepted, if times are read; the sources of a stream share it.
         self.times = None if options.time is None else TimeRule(options.latest)
-        self.node_kinds: tuple[str, ...] = ()
-        self.keeps_codes = False
-        self.stays_open = False
-        self.folders = find_folder_columns(name)
-        self.group: str | None = None
-        self._from_folders: dict[str, str] = {}  # "time" or "weight_col", and its value
+        self.node_kinds: tuple[str, ...] = ()  # the types of nodes, if ids start with them already
+        self.folders = find_folder_columns(name)  # columns in its path, such as day=2026-01-31
+        self.group: str | None = None  # the folder or pattern that means this file and others
+        self._constants: dict[str, float] = {}  # "t" or "w" that a folder has, and its value
+
+    def open(self) -> ByteSource:
+        """Open the file or the pipe."""
+        return ByteSource(self.name, self.pipe, self.options.filesystem)
 
     @property
     def is_remote(self) -> bool:
@@ -116,7 +134,7 @@ class Source(ABC):
 
         `complete` adds those to the batches. `names` are the columns of the file.
         """
-        options, self._from_folders = self.options, {}
+        options, self._constants = self.options, {}
         only = {name: x for name, x in self.folders.items() if name not in (names or ())}
         time = options.time
         if time is True and not any(name.strip().lower() in TIMES for name in names or ()):
@@ -128,65 +146,80 @@ class Source(ABC):
                     f"{Param(option, name)} is the name of a folder; the ends of an edge must be "
                     f"columns of the file",
                 )
-        own: dict[str, Any] = {}
         weight = options.weight and options.weight.column
-        for option, name in (("time", time), ("weight_col", weight)):
-            if name not in only:
-                continue
-            value = only[str(name)]
-            if value is None:
-                refuse_source(self.name, f"its folder has no value of {name!r}")
-            own[option] = False if option == "weight_col" else None
-            self._from_folders[option] = value
-        return replace(options, **own) if own else options
+        if weight in only:
+            text = self._folder_value(only, weight)
+            self._constants["w"] = x = _core.parse_time(text.encode(), False)
+            if not are_weights(x):
+                refuse_source(self.name, f"the weight in the name of its folder is {text!r}")
+            options = replace(options, weight_col=False)
+        if time in only and self.times is not None:
+            text = self._folder_value(only, time)
+            t, bad = self.times.take(self.name, encode_strings([text]))
+            if bad is not None:
+                refuse_source(self.name, f"in the name of its folder, {bad.why(0)}")
+            self._constants["t"] = t[0]
+            options = replace(options, time=None, latest=None)
+        return options
+
+    def _folder_value(self, folders: dict[str, str | None], name: object) -> str:
+        value = folders[str(name)]
+        if value is None:
+            refuse_source(self.name, f"its folder has no value of {name!r}")
+        return value
 
     @property
     def own_times(self) -> TimeRule | None:
         """Which times are accepted, unless the time is the name of a folder."""
-        return None if "time" in self._from_folders else self.times
+        return None if "t" in self._constants else self.times
 
     def complete(self, raw: RawBatch) -> RawBatch:
         """Return a batch with the columns that the names of folders have."""
-        if "time" in self._from_folders and self.times is not None:
-            text = self._from_folders["time"]
-            t, bad = self.times.take(self.name, encode_strings([text]))
-            if bad is not None:
-                refuse_source(self.name, f"in the name of its folder, {bad.why(0)}")
-            raw = raw._replace(t=np.full(raw.u.size, t[0]))
-        if "weight_col" in self._from_folders:
-            text = self._from_folders["weight_col"]
-            weight = _core.parse_time(text.encode(), False)
-            if not are_weights(weight):
-                refuse_source(self.name, f"the weight in the name of its folder is {text!r}")
-            raw = raw._replace(w=np.full(raw.u.size, weight))
+        if "w" in self._constants:
+            raw = raw._replace(w=np.full(raw.u.size, self._constants["w"]))
+        if "t" in self._constants:
+            raw = raw._replace(t=np.full(raw.u.size, self._constants["t"]))
         return raw
 
-    def make_filter(
-        self, names: Sequence[str] | None, *, is_text: bool = False, n_columns: int = 0
-    ) -> Any:
-        """Return the `RowFilter` of a source with these columns; None if all rows count."""
-        if self.options.where is None:
-            return None
-        require_extra("pyarrow", "files")
-        from ohmlearn.reading.row_filter import RowFilter
+    def choose(
+        self,
+        names: Sequence[str] | None,
+        n_columns: int,
+        values: ColumnSample,
+        *,
+        is_text: bool = False,
+        optional: Iterable[str] = (),
+    ) -> ColumnChoice:
+        """Choose the columns of a table, and which rows count.
 
-        how = (names, self.folders, is_text, n_columns)
-        return RowFilter(self.name, self.options.where, *how)
+        `values` says which columns are not ends; rows may have `optional` columns, too.
+        """
+        self.columns = choose_columns(self.name, self.own_options(names), names, n_columns, values)
+        if self.options.where is not None:
+            require_extra("pyarrow", "files")
+            from ohmlearn.reading.row_filter import RowFilter
+
+            known = names and list(dict.fromkeys([*names, *optional]))
+            how = (known, self.folders, is_text, n_columns)
+            self.condition = RowFilter(self.name, self.options.where, *how)
+        return self.columns
 
     def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
         """Yield parts of the source that threads may read at the same time.
 
         Each of them is read by one thread at a time. Here is only one.
         """
-        yield (raw._replace(fraction=self.fraction) for raw in self.batches(kind))
+        yield self.batches(kind)
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read from the beginning; `kind` is that of the ids in earlier sources, if any."""
 
-    @abstractmethod
-    def inspect(self) -> None:
-        """Find columns and size without reading the edges, if that is possible."""
+    def inspect(self) -> None:  # noqa: B027
+        """Find columns and size, if that is possible without reading all edges.
+
+        Here it is not: reading the beginning of a pipe could block, or use up an iterator.
+        """
 
     def look_at_ids(self) -> Ids | None:
         """Return ids of one end of the first edges."""

@@ -42,17 +42,10 @@ def find_delimiter(line: bytes, style: str, given: str | None = None) -> str:
 
 
 class TextSample:
-    """Records of a text, split into fields.
+    """Some rows of a text, split into fields."""
 
-    Parameters
-    ----------
-    records : list of bytes
-    layout : TextLayout
-    """
-
-    def __init__(self, records: list[bytes], layout: _core.TextLayout) -> None:
-        split = (_core.split_line(record, layout) for record in records)
-        self.rows = [fields for fields in split if fields is not None]
+    def __init__(self, rows: list[list[bytes]]) -> None:
+        self.rows = rows
 
     def column(self, at: int, limit: int | None = None) -> list[bytes]:
         """Return the values of a column that are not empty."""

@@ -9,10 +9,9 @@ texts that many rows of a dictionary share, if they are large when each row has 
 from __future__ import annotations
 
 import io
-import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,17 +19,24 @@ import numpy as np
 from ohmlearn import _core
 from ohmlearn.checks.times import tomorrow
 from ohmlearn.errors import InputError, Place, Setting, SourceError, query_style, render
-from ohmlearn.nodes.node_ids import Ids, Strings, decode_strings, encode_strings
-from ohmlearn.reading.arrow_reader import check_id_type, take_record_batch
+from ohmlearn.nodes.node_ids import (
+    Ids,
+    Strings,
+    decode_codes,
+    decode_strings,
+    encode_strings,
+    widen,
+)
+from ohmlearn.reading.arrow_reader import ArrowSource, Found
 from ohmlearn.reading.column_choice import ColumnChoice
-from ohmlearn.reading.csv_reader import parse_blocks, start_text
+from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.json_reader import BYTE_ORDER_MARK, JsonLinesSource
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, shorten
-from ohmlearn.reading.table_reader import RawBatch, drop_bad
+from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, join_batches
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["BadBody", "Form", "choose_names", "decode_edges", "join_batches"]
+__all__ = ["BadBody", "Form", "choose_names", "decode_edges"]
 
 Form = Literal["ndjson", "csv", "arrow"]
 NAME = "the body"
@@ -91,13 +97,74 @@ class SecondsRule(TimeRule):
         return "later than tomorrow; send dates, or Unix times in seconds, not in milliseconds"
 
 
+class BodySource(Source):
+    """A body, whose columns are chosen by their names only; see `Body.open` for the arguments."""
+
+    def __init__(self, body: Body, options: ReadOptions, *how: Any) -> None:
+        super().__init__(NAME, options, *how)  # of the reader, which is the next base class
+        self.body = body
+
+    def choose(
+        self, names: Sequence[str] | None, n_columns: int, *_: object, **__: object
+    ) -> ColumnChoice:
+        """Return which columns hold ends, weight and time."""
+        self.columns = columns = choose_names(names or (), self.body.one, self.body.event_id)
+        self.times = None if columns.t is None else SecondsRule()
+        return columns
+
+
+class CsvBody(BodySource, TextSource):
+    """A body of lines, of which the first one names the columns."""
+
+    n_sample = 1  # record: ids are text until all are known
+
+
+class JsonBody(BodySource, JsonLinesSource):
+    """A body of objects, one per line or in an array, of which the first names the columns."""
+
+    longest_line = LONGEST_LINE
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the whole body at once, without a copy, if no row is bad."""
+        content = self.body.content
+        if content.startswith(b"{"):
+            columns, _ = self._choose(iter([content]))
+            if (raw := self._read_fast(content, columns, kind)) is not None:
+                yield raw
+                return
+        yield from super().batches(kind)
+
+    def _choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
+        return self.choose(names, len(names))
+
+
+class ArrowBody(BodySource, ArrowSource):
+    """An IPC stream, or a file, which is a stream between two magic words."""
+
+    format = "arrow"
+
+    def _read(self) -> Iterator[Found]:
+        import pyarrow as pa
+
+        start = 8 if self.body.content.startswith(b"ARROW1") else 0
+        content = pa.py_buffer(memoryview(self.body.content)[start:])
+        _check_messages(content)
+        with pa.ipc.open_stream(content) as reader:
+            columns = self._choose(reader.schema)
+            batches = (batch.select(columns.used) for batch in reader)
+            for found in self._number(columns.alone(), batches):
+                self.body.check_count(found.row + found.batch.num_rows)
+                _validate(found.batch)
+                yield found
+
+
 @dataclass(frozen=True)
 class Body:
     """A body, and which of its rows are accepted; see `decode_edges`."""
 
     content: bytes
     id_kind: str | None
-    skip_bad: bool
+    options: BodyOptions
     max_rows: int
     max_id_bytes: int
     one: str
@@ -110,10 +177,16 @@ class Body:
         is_short = len(self.content) <= 50 or self.content.isspace()
         return start in (b"", b"[]", BYTE_ORDER_MARK) and is_short
 
-    @property
-    def options(self) -> BodyOptions:
-        """How readers read it."""
-        return BodyOptions(on_bad="skip" if self.skip_bad else "raise")
+    def open(self, form: Form) -> BodySource:
+        """Return the reader of the body."""
+        if form == "arrow":
+            return ArrowBody(self, self.options)
+        pipe = io.BytesIO(self.content)
+        if form == "ndjson":
+            return JsonBody(self, self.options, pipe)
+        id_type: Any = "int64" if self.id_kind == "int64" else "string"
+        options = replace(self.options, header=True, comment="", id_type=id_type)
+        return CsvBody(self, options, "csv", pipe)
 
     def check_count(self, n_rows: int) -> None:
         """Refuse a body with too many rows."""
@@ -122,64 +195,10 @@ class Body:
                 f"the body has more than {self.max_rows:,} rows; split it into several requests"
             )
 
-    def read_csv(self) -> Iterator[RawBatch]:
-        """Read lines, of which the first one names the columns."""
-        text = self.content if b"\n" in self.content else self.content.replace(b"\r", b"\n")
-        text = text if text.endswith(b"\n") else text + b"\n"
-        start = start_text(NAME, iter([text]), "csv", self.one, None, "", 1)
-        names = [field.decode(errors="replace") for field in start.fields]
-        columns = choose_names(names, self.one, self.event_id)
-        layout = start.layout
-        layout.u, layout.v = columns.u, columns.v
-        layout.w = -1 if columns.w is None else columns.w
-        layout.event = -1 if columns.event is None else columns.event
-        layout.n_fields = len(start.fields)
-        layout.skips_faults = self.skip_bad
-        layout.strings = self.id_kind != "int64"
-        if columns.t is not None:
-            layout.t = columns.t
-            first = _core.split_line(start.records[0], layout) if start.records else None
-            field = (first or [])[columns.t : columns.t + 1]
-            layout.dates = bool(field) and not math.isnan(_core.parse_time(field[0], True))
-        rest, line = start.after_header()
-        blocks, times = [rest] if rest else [], None if columns.t is None else SecondsRule()
-        return parse_blocks(NAME, columns, layout, line, iter(blocks), times, BodyOptions.rows)
-
-    def read_json(self) -> Iterator[RawBatch]:
-        """Read objects, one per line or in an array, of which the first one names the columns."""
-        return JsonBody(self).batches(self.id_kind)
-
-    def read_arrow(self) -> Iterator[RawBatch]:
-        """Read an IPC stream, or a file, which is a stream between two magic words."""
-        import pyarrow as pa
-
-        start = 8 if self.content.startswith(b"ARROW1") else 0
-        content = pa.py_buffer(memoryview(self.content)[start:])
-        _check_messages(content)
-        rule, row = SecondsRule(), 1
-        with pa.ipc.open_stream(content) as reader:
-            columns = choose_names(reader.schema.names, self.one, self.event_id)
-            used = columns.used
-            for at in used[:2]:
-                check_id_type(reader.schema.field(at).type, NAME, columns.name(at))
-            w, t, event = (
-                None if at is None else used.index(at)
-                for at in (columns.w, columns.t, columns.event)
-            )
-            names = [reader.schema.names[at] for at in used]
-            columns = columns._replace(u=0, v=1, w=w, t=t, event=event, names=names)
-            for batch in reader:
-                self.check_count(row - 1 + batch.num_rows)
-                batch = batch.select(used)
-                _validate(batch)
-                yield take_record_batch(batch, columns, NAME, self.options, self.id_kind, row, rule)
-                row += batch.num_rows
-
     def read(self, form: Form) -> RawBatch:
         """Return the edges in one batch."""
-        readers = {"ndjson": self.read_json, "csv": self.read_csv, "arrow": self.read_arrow}
         batches: list[RawBatch] = []
-        for raw in () if self.is_empty else readers[form]():
+        for raw in () if self.is_empty else self.open(form).batches(self.id_kind):
             batches.append(raw)
             self.check_count(sum(raw.u.size + raw.n_bad for raw in batches))
         full = [raw for raw in batches if raw.u.size]
@@ -192,6 +211,9 @@ class Body:
             none: Ids = encode_strings([]) if self.id_kind == "string" else np.empty(0, np.int64)
             full = [RawBatch(none, none)]
         joined = join_batches(full)
+        w = joined.w if joined.w is None else joined.w.astype(np.float64, copy=False)
+        u, v = (widen(decode_codes(ids)) for ids in (joined.u, joined.v))
+        joined = RawBatch(u, v, w, t=joined.t, event=joined.event)
         if form == "csv" and self.id_kind is None:
             joined = _as_integers(joined)
         joined = self._without_long(joined, form)
@@ -222,32 +244,6 @@ class Body:
         return drop_bad(NAME, self.options, rows, raw, [BadRows(bad, lambda _: why)])
 
 
-class JsonBody(JsonLinesSource):
-    """The reader of a body of JSON."""
-
-    longest_line = LONGEST_LINE
-
-    def __init__(self, body: Body) -> None:
-        super().__init__(NAME, body.options, io.BytesIO(body.content))
-        self._body = body
-
-    def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Read the whole body at once, without a copy, if no row is bad."""
-        content = self._body.content
-        if content.startswith(b"{"):
-            columns, _ = self._choose(iter([content]))
-            if (raw := self._read_fast(content, columns, kind)) is not None:
-                yield raw
-                return
-        yield from super().batches(kind)
-
-    def choose_columns(self, names: list[str], block: bytes) -> ColumnChoice:
-        """Return which columns hold ends, weight and time."""
-        columns = choose_names(names, self._body.one, self._body.event_id)
-        self.times = None if columns.t is None else SecondsRule()
-        return columns
-
-
 def decode_edges(
     body: bytes | memoryview,
     form: Form,
@@ -264,11 +260,8 @@ def decode_edges(
     Parameters
     ----------
     body : bytes or memoryview
-        Rows with two ends, and optionally a weight and a time. Columns have one of the usual names
-        of `read_edges`, such as u and v, or source and target; weight; time. Other columns are
-        ignored. The first line of CSV has the names.
+        Rows with two ends, and optionally a weight and a time. Other columns are ignored.
     form : {"ndjson", "csv", "arrow"}
-        Arrow is an IPC stream or file. JSON may also be an array.
     id_kind : {"int64", "string"}, optional
         Type of the ids in the log so far. With "string", integers are taken as text. With None, the
         ids of the body decide; those of CSV are integers if all of them look like integers.
@@ -286,25 +279,18 @@ def decode_edges(
     ------
     BadBody
         For any body that cannot be used.
-
-    Examples
-    --------
-    >>> decode_edges(b'{"u": 1, "v": 2, "weight": 0.5}', "ndjson").w
-    array([0.5])
-    >>> decode_edges(b"source,target,weight\\n1,2,-1\\n", "csv")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.serve.decode_edges.BadBody: row 2: weights must not be negative ...
     """
     # Arrays may be views of the body, so it must not change.
     content = body if isinstance(body, bytes) else bytes(body)
+    options = BodyOptions(on_bad="skip" if skip_bad else "raise")
     try:
-        return Body(content, id_kind, skip_bad, max_rows, max_id_bytes, one, event_id).read(form)
+        return Body(content, id_kind, options, max_rows, max_id_bytes, one, event_id).read(form)
     except BadBody:
         raise
     except SourceError as error:
         row = None if error.place is None else error.place.row
-        raise BadBody(error.message, row, error.remedy) from None
+        problem = error.message if row is not None else f"{NAME}: {error.message}"
+        raise BadBody(problem, row, error.remedy) from None
     except Exception as error:
         # What a library says about damaged bytes.
         said = " ".join(str(error).split())[:200] or type(error).__name__
@@ -343,36 +329,6 @@ def choose_names(names: Sequence[str], one: str, event_id: str | None = None) ->
     u, v = (at[name] for name in pair)
     w_at, t_at, event_at = (None if name is None else at[name] for name in (w, t, event))
     return ColumnChoice(u, v, w_at, names, "", t_at, event=event_at)
-
-
-def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
-    """Return the rows of several batches with the same columns in one."""
-    u, v, w, t, event = (
-        None if getattr(batches[0], name) is None else [getattr(raw, name) for raw in batches]
-        for name in ("u", "v", "w", "t", "event")
-    )
-    w, t = (None if x is None else _join(x).astype(float, copy=False) for x in (w, t))
-    return RawBatch(
-        _join_ids(u), _join_ids(v), w, t=t, event=None if event is None else _join(event)
-    )
-
-
-def _join(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _join_ids(parts: Any) -> Ids:
-    if not isinstance(parts[0], Strings):
-        integers: Ids = _join(parts).astype(np.int64, copy=False)
-        return integers
-    if len(parts) == 1:
-        strings: Ids = parts[0]
-        return strings
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    texts = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
-    return Strings(offsets, np.concatenate(texts))
 
 
 def _as_integers(raw: RawBatch) -> RawBatch:

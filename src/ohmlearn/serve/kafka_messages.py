@@ -21,8 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ohmlearn.errors import OhmError, render
-from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.decode_edges import choose_names, decode_edges, join_batches
+from ohmlearn.reading.table_reader import RawBatch, join_batches
+from ohmlearn.serve.decode_edges import choose_names, decode_edges
 
 __all__ = ["EMPTY", "DeadLetters", "Decoded", "KafkaFormat", "Message", "decode_messages"]
 
