@@ -120,14 +120,16 @@ def test_every_weight_that_is_accepted_can_be_solved(tmp_path, weight, scale):
 
 
 def test_readiness_tells_when_answers_always_fail(tmp_path, monkeypatch):
-    monkeypatch.setattr(label_thread, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(label_thread.Labeller, "retry_seconds", 0.01)
     with serving(tmp_path / "s") as service, serve(service) as client:
         assert client.get("/readyz").status == 200
         monkeypatch.setattr(service._labeller, "_solve", lambda moment: 1 / 0)
         send(service)
         wait_for(lambda: client.get("/readyz").status == 503)
         assert "new answers fail; /v1/status says why" in client.get("/readyz").message
-        assert service.problems == ["answers could not be computed: ZeroDivisionError"]
+        assert service.problems == [
+            "computing answers failed: ZeroDivisionError; it is tried again"
+        ]
         assert send(service).n_edges == 2000  # edges are still taken
         monkeypatch.undo()
         service.put_labels(three_labels())

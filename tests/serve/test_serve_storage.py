@@ -146,7 +146,7 @@ def fail_once(monkeypatch, target, name, error=FULL):
 
 @pytest.mark.parametrize("name", ["take", "apply", "_feed", "save"])
 def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.service_threads.Sampler.retry_seconds", 0.05)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s", checkpoint_seconds=0.0) as service:
         service.put_labels(three_labels())
@@ -168,7 +168,7 @@ def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
 
 
 def test_a_rebuild_that_fails_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.service_threads.Sampler.retry_seconds", 0.05)
     u, v, *_ = EDGES
     with serving(tmp_path / "s") as service:
         service.put_labels(three_labels()[:7])
@@ -194,7 +194,7 @@ def test_pruning_that_fails_refuses_no_batch(tmp_path, monkeypatch):
 
 
 def test_a_flush_that_fails_and_cannot_be_undone_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("ohmlearn.serve.service_threads.Sampler.retry_seconds", 0.1)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s") as service:
         service.submit(batches[0], batch_id="b0").result(30)
@@ -234,7 +234,7 @@ def test_messages_name_no_paths(tmp_path, monkeypatch):
         fail_once(monkeypatch, ClassProblem, "solve", LogError("/srv/x, byte 7: damaged"))
         service.put_labels(three_labels())
         wait_for(lambda: service.problems)
-        assert service.problems == ["answers could not be computed: LogError"]
+        assert service.problems == ["computing answers failed: LogError; it is tried again"]
 
 
 def test_removals_before_a_crash_count_after_it(tmp_path):

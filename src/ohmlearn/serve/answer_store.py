@@ -33,59 +33,26 @@ CHECKED = {"codes": np.int32, "probabilities": np.float32, "given": np.int32, "a
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The labels of all nodes that were known when they were computed. Nothing here changes.
+    """The labels of all nodes that were known when they were computed. Nothing here changes."""
 
-    Attributes
-    ----------
-    version : int
-        Grows with each answer.
-    classes : list of str
-    codes : ndarray of int32
-        The class of each node; -1 if no label reaches it.
-    probabilities : ndarray of float32, of shape (n_nodes, n_classes)
-    given : ndarray of int32
-        The nodes whose label was given.
-    edges, operation, latest : int, int, float
-        The number of live edges that are reflected, the last operation of the log, and the time of
-        the latest edge; -inf if there was none.
-    labels_version : int
-        How often labels had been changed.
-    changes_end : int
-        Number of changes of labels so far, up to these answers.
-    computed_at : float
-        Unix time.
-    staleness : float
-        How far removals have taken the sparsifier from the edges; see `EdgeLog.staleness`.
-    seconds : float
-        How long it took to compute.
-    n_updates : int
-        Edges appended, removed or expired up to `operation`, as this process counts them.
-    """
-
-    version: int
+    version: int  # grows with each answer
     classes: list[str]
-    codes: NDArray[np.int32]
-    probabilities: NDArray[np.float32]
-    given: NDArray[np.int32]
-    edges: int = 0
-    operation: int = 0
-    labels_version: int = 0
-    changes_end: int = 0
-    latest: float = float("-inf")
-    computed_at: float = 0.0
-    staleness: float = 0.0
-    seconds: float = 0.0
-    n_updates: int = 0
+    codes: NDArray[np.int32]  # the class of each node; -1 if no label reaches it
+    probabilities: NDArray[np.float32]  # of each node and class
+    given: NDArray[np.int32]  # the nodes whose label was given
+    edges: int = 0  # live ones that are reflected
+    operation: int = 0  # the last one of the log
+    labels_version: int = 0  # how often labels had been changed
+    changes_end: int = 0  # number of changes of labels up to these answers
+    latest: float = float("-inf")  # time of the latest edge
+    computed_at: float = 0.0  # Unix time
+    staleness: float = 0.0  # how far removals have taken the sparsifier from the edges
+    seconds: float = 0.0  # that it took to compute
+    n_updates: int = 0  # edges appended, removed or expired up to `operation`, in this process
 
     @classmethod
     def empty(cls, version: int = 0, n_nodes: int = 0, **about: Any) -> Answers:
-        """Return answers without any label.
-
-        Examples
-        --------
-        >>> Answers.empty().lookup(np.array([3]), ["ann"])[0]["label"] is None
-        True
-        """
+        """Return answers without any label."""
         nothing = np.empty((n_nodes, 0), np.float32)
         codes = np.full(n_nodes, -1, np.int32)
         return cls(version, [], codes, nothing, np.empty(0, np.int32), **about)
@@ -164,8 +131,8 @@ class Answers:
              ("reached", pa.bool_()), ("given", pa.bool_())],
             metadata={"ohmlearn": json.dumps(about)},
         )  # fmt: skip
-        largest, file = self.largest, io.BytesIO()
-        with parquet.ParquetWriter(_Parts(file), schema) as writer:
+        largest, file = self.largest, _Parts()
+        with parquet.ParquetWriter(file, schema) as writer:
             for first in range(0, self.n_nodes, EXPORT_ROWS):
                 part = slice(first, first + EXPORT_ROWS)
                 codes = self.codes[part]
@@ -178,8 +145,8 @@ class Answers:
                     pa.array(is_given[part]),
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
-                yield _cut(file)
-        yield _cut(file)
+                yield file.take()
+        yield file.take()
 
     # On disk.
 
@@ -209,59 +176,32 @@ class Answers:
         return cls(**about, codes=codes, probabilities=shares, given=given)
 
 
-class _Parts:
+class _Parts(io.RawIOBase):
     """A file for pyarrow that can only be written; what is written is taken out in between."""
 
-    def __init__(self, file: io.BytesIO) -> None:
-        self._file, self._size, self.closed = file, 0, False
-
-    def write(self, content: Any) -> int:
-        """Append bytes."""
-        self._size += memoryview(content).nbytes
-        return self._file.write(content)
-
-    def tell(self) -> int:
-        """Return how many bytes were written in all."""
-        return self._size
-
-    def flush(self) -> None:
-        """Do nothing: the bytes are in memory."""
-
-    def close(self) -> None:
-        """Note the end."""
-        self.closed = True
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
 
     def writable(self) -> bool:
-        """Whether it can be written."""
         return True
 
-    def readable(self) -> bool:
-        """Whether it can be read."""
-        return False
+    def tell(self) -> int:
+        return self._size
 
-    def seekable(self) -> bool:
-        """Whether it can be written at any place."""
-        return False
+    def write(self, content: Any) -> int:
+        self._parts.append(bytes(content))
+        self._size += len(self._parts[-1])
+        return len(self._parts[-1])
 
-
-def _cut(file: io.BytesIO) -> bytes:
-    """Return what was written, and forget it."""
-    content = file.getvalue()
-    file.seek(0)
-    file.truncate()
-    return content
+    def take(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Which labels differ from those of an earlier answer.
-
-    Attributes
-    ----------
-    classes : list of str
-        Names of the codes in `rows`; -1 means no label.
-    rows : ndarray of CHANGE
-    """
+    """Which labels differ from those of an earlier answer."""
 
     classes: list[str]
     rows: NDArray[np.void]
@@ -292,14 +232,7 @@ class Changes:
 
 
 def find_changes(before: Answers, after: Answers) -> Changes:
-    """Compare two answers.
-
-    Examples
-    --------
-    >>> one, two = Answers.empty(n_nodes=1), Answers.empty(1, 2)
-    >>> len(find_changes(one, two).rows)
-    0
-    """
+    """Compare two answers."""
     classes = list(dict.fromkeys([*after.classes, *before.classes]))
     place = {name: at for at, name in enumerate(classes)}
     old = np.array([*(place[name] for name in before.classes), -1], np.int32)[before.codes]
@@ -317,15 +250,7 @@ def find_changes(before: Answers, after: Answers) -> Changes:
 
 
 def find_numbers(nodes: NodeTable, ids: list[Any]) -> NDArray[np.int32]:
-    """Return the numbers of ids, integers or strings; -1 for those that the table does not have.
-
-    Examples
-    --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add([17, 5])
-    >>> find_numbers(nodes, ["5", 17, "ann", 10**30])
-    array([ 1,  0, -1, -1], dtype=int32)
-    """
+    """Return the numbers of ids, integers or strings; -1 for those that the table does not have."""
     found = np.full(len(ids), -1, np.int32)
     kind = nodes.kind
     if kind is None or not ids:

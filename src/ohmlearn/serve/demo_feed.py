@@ -44,28 +44,12 @@ NAMES = (
 
 
 def settings() -> Settings:
-    """Return settings for which changes can be seen within seconds, and H drops some edges.
-
-    Examples
-    --------
-    >>> settings().half_life
-    '8s'
-    """
+    """Return settings for which changes can be seen within seconds, and H drops some edges."""
     return Settings(half_life="8s", epsilon=0.9, seed=0, every_seconds=1.0, certify_every="15s")
 
 
 class People:
-    """Who is in which team, who their friends are, and what they say next.
-
-    Examples
-    --------
-    >>> people = People(seed=0)
-    >>> people.n_people, len(people.label_first())
-    (600, 12)
-    >>> u, v = people.talk(1000)
-    >>> bool((people.team[u] == people.team[v]).mean() > 0.9)
-    True
-    """
+    """Who is in which team, who their friends are, and what they say next."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -149,15 +133,7 @@ def run_feeder(
 ) -> None:
     """Label a few people, then submit events until `stop` is set or the service stops.
 
-    Parameters
-    ----------
-    service : Service
-        Started. Edges are submitted as any client does; if it is busy, the feeder waits.
-    stop : Event
-    seed : int
-        The same seed gives the same people and moves.
-    clock : callable
-        Returns the times of events, in Unix seconds.
+    Edges are submitted as any client does; if the service is busy, the feeder waits.
     """
     people = People(seed)
     labels = [LabelRow(node, label) for node, label in people.label_first().items()]

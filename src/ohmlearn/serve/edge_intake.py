@@ -31,8 +31,8 @@ from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.decode_edges import BadBody
 from ohmlearn.serve.serve_errors import Refused, storage_error
+from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
-from ohmlearn.serve.worker_thread import Worker
 
 __all__ = ["Clock", "Intake"]
 

@@ -67,17 +67,7 @@ N_FIRST_MOVES, N_MOVES = 150, 12  # steps of stress majorisation
 
 @dataclass(frozen=True)
 class Layout:
-    """Which nodes a map has, where they are, and which of them are linked.
-
-    Attributes
-    ----------
-    nodes : ndarray of int64
-        Numbers of the nodes, ascending.
-    xy : ndarray of shape (len(nodes), 2)
-        Places within the unit circle.
-    links : ndarray of int64, shape (n_links, 2)
-        Pairs of positions in `nodes`, the smaller one first, each pair once.
-    """
+    """Which nodes a map has, where they are, and which of them are linked."""
 
     nodes: NDArray[np.int64]
     xy: NDArray[np.float64]
@@ -91,22 +81,9 @@ class Layout:
         probabilities: Sequence[float | None],
         given: Sequence[bool],
     ) -> dict[str, Any]:
-        """Return the body of ``/v1/map``.
+        """Return the body of ``/v1/map``; each sequence has an entry for each node, as in JSON.
 
-        Parameters
-        ----------
-        version : int
-            That of the answer.
-        ids, labels, probabilities, given : sequence
-            One entry for each entry of `nodes`, as JSON has them: no numpy scalars. The label and
-            the probability of a node that no label reaches are None.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> layout = Layout(np.array([4]), np.array([[0.25, -1 / 3]]), np.zeros((0, 2), np.int64))
-        >>> layout.describe(7, ["ana"], ["spam"], [0.987654], [False])["nodes"][0]["y"]
-        -0.3333
+        The label and the probability of a node that no label reaches are None.
         """
         rows = zip(ids, self.xy.round(4).tolist(), labels, probabilities, given, strict=True)
         return {
@@ -130,27 +107,7 @@ class GraphMap:
     """Chooses nodes of a graph that changes, and places them so that communities can be seen.
 
     The same sequence of updates with the same seed gives the same layouts, to the last bit. An
-    object serves one thread at a time.
-
-    Parameters
-    ----------
-    max_nodes : int
-        Largest number of nodes of a layout.
-    n_columns : int
-        Number of smooth directions; one fewer than the communities that they can tell apart.
-    seed : int
-        Seeds the sample of nodes and the first columns.
-    n_jobs : int, optional
-        Threads of a solve, as in `LaplacianSolver`.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> graph = gallery.stochastic_blocks([40, 40], 0.5, bridges=3, random_state=0)
-    >>> layout = GraphMap().update(graph)
-    >>> block = layout.nodes >= 40
-    >>> int((block[layout.links[:, 0]] != block[layout.links[:, 1]]).sum()) < 10
-    True
+    object serves one thread at a time. `n_columns` smooth directions tell one community more apart.
     """
 
     def __init__(
@@ -175,11 +132,7 @@ class GraphMap:
     def update(self, graph: Graph, *, given: ArrayLike = (), suggested: ArrayLike = ()) -> Layout:
         """Return the layout of a graph; nodes keep their numbers between updates.
 
-        Parameters
-        ----------
-        graph : Graph
-        given, suggested : array-like of int
-            Nodes that are shown before others; a third of the places are kept for the others.
+        The nodes `given` and `suggested` are shown before others, which have a third of the places.
         """
         if graph.n_nodes < self._columns.shape[0]:  # another graph
             self._forget()

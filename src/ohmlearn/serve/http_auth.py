@@ -35,21 +35,10 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Tokens:
-    """The tokens of a file.
+    """The tokens of a file, and what each allows: "read" or "write".
 
     Only their digests are kept. They have the same length, so that a comparison takes the same
     time whatever is compared, and all of them are compared each time.
-
-    Parameters
-    ----------
-    scopes : dict
-        What each token allows: "read" or "write".
-
-    Examples
-    --------
-    >>> tokens = Tokens({"0123456789abcdef": "read"})
-    >>> tokens.scope_of("0123456789abcdef"), tokens.scope_of("0123456789abcdeF")
-    ('read', None)
     """
 
     def __init__(self, scopes: Mapping[str, Scope]) -> None:
@@ -70,10 +59,7 @@ class Tokens:
     def read(cls, path: str | Path) -> Tokens:
         """Read a file with lines such as "write 3f9c0e..."; # starts a comment.
 
-        Raises
-        ------
-        ValueError
-            If a line is not right; the message names the line, but not the token.
+        An error names the line, but not the token.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -110,31 +96,14 @@ def is_open_to_others(path: str | Path) -> bool:
 
 
 class Access:
-    """Decides whether a request is allowed.
-
-    Parameters
-    ----------
-    tokens : Tokens or None
-    hosts : list of str
-        Names by which the server may be called, besides those of loopback addresses.
-    """
+    """Decides whether a request is allowed; `hosts` are names besides those of loopback."""
 
     def __init__(self, tokens: Tokens | None, hosts: Collection[str] = ()) -> None:
         self._tokens = tokens
         self._hosts = LOOPBACK_NAMES | {host.lower().strip("[]").rstrip(".") for host in hosts}
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Raise Refused if a request is not allowed.
-
-        Examples
-        --------
-        >>> access = Access(None)
-        >>> access.check("GET", "/v1/status", {"host": "localhost:8377"})
-        >>> access.check("GET", "/v1/status", {"host": "example.org"})
-        Traceback (most recent call last):
-        ...
-        ohmlearn.serve.serve_errors.Refused: this server does not answer to the name ...
-        """
+        """Raise Refused if a request is not allowed."""
         if self._tokens is not None:
             self._check_token(self._tokens, method, path, headers.get("authorization"))
         elif path not in PROBES or method not in READING:  # load balancers may send no name
@@ -203,13 +172,7 @@ def _host_name(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address is one of this machine only, without asking any server.
-
-    Examples
-    --------
-    >>> [is_loopback(host) for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "example.org")]
-    [True, True, True, False, False]
-    """
+    """Whether a name or address is one of this machine only, without asking any server."""
     if host.lower() == "localhost":
         return True
     try:
@@ -219,17 +182,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_listening(host: str, tokens: Tokens | None) -> None:
-    """Refuse to listen where other machines could connect, unless there are tokens.
-
-    Examples
-    --------
-    >>> check_listening("127.0.0.1", None)
-    >>> check_listening("0.0.0.0", None)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: host = '0.0.0.0' can be reached by other machines, which needs a
-    token_file; ...
-    """
+    """Refuse to listen where other machines could connect, unless there are tokens."""
     if tokens is not None:
         return
     if is_loopback(host):

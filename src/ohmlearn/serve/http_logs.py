@@ -71,11 +71,7 @@ def _visible(text: str) -> str:
 def logs_to(form: str, stream: TextIO | None = None) -> Iterator[None]:
     """Write the logs of the server, and warnings, to a stream for a while and to nothing else.
 
-    Parameters
-    ----------
-    form : {"json", "text"}
-    stream : file, optional
-        The standard error by default.
+    `form` is "json" or "text". The stream is the standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())

@@ -54,12 +54,7 @@ HELP = {
 
 
 class HttpMetrics(Collector):
-    """Counts requests, and collects the figures of a service when they are asked for.
-
-    Parameters
-    ----------
-    service : Service
-    """
+    """Counts requests, and collects the figures of a service when they are asked for."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -118,13 +118,7 @@ def make_server(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 means any free one.
-
-    Raises
-    ------
-    ValueError
-        If the port is in use, or the address is not one of this machine.
-    """
+    """Return a socket that listens; port 0 means any free one."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror:
@@ -167,17 +161,9 @@ def run(
     3. At the first signal: stop listening, finish what was accepted, save, return.
        A second one ends the process at once; edges that were acknowledged are safe.
 
-    Parameters
-    ----------
-    service : Service
-        Not started yet.
-    host, port, tokens, hosts, limits, ssl_certfile, ssl_keyfile
-        See `make_server`.
-    when_started : callable, optional
-        Called in a thread when the service has started. It returns a function that ends what it
-        has started, which is called before the service stops.
-    announce : callable
-        Called with "Listening on ..." when the service is ready.
+    `when_started` is called in a thread when the service has started, and returns a function that
+    is called before the service stops. `announce` is called with "Listening on ..." when the
+    service is ready. The rest is for `make_server`.
     """
     check_listening(host, tokens)
     listener = listen(host, port)

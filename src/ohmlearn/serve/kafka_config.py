@@ -35,17 +35,7 @@ MISCONFIGURED = {
 def merge_config(
     config: dict[str, Any], bootstrap: str, group: str | None, folder: Path
 ) -> dict[str, Any]:
-    """Return the settings of a client; refuse those with which messages could be lost.
-
-    Examples
-    --------
-    >>> merge_config({}, "127.0.0.1:9092", "labels", Path("."))["enable.auto.commit"]
-    False
-    >>> merge_config({"enable.auto.commit": "true"}, "127.0.0.1:9092", "labels", Path("."))
-    Traceback (most recent call last):
-    ...
-    ValueError: enable.auto.commit = 'true' in the settings of Kafka is not possible, because ...
-    """
+    """Return the settings of a client; refuse those with which messages could be lost."""
     if config.get("bootstrap.servers", bootstrap) != bootstrap:
         raise ValueError(
             f"bootstrap.servers = {config['bootstrap.servers']!r} in the settings of Kafka differs "
@@ -78,25 +68,6 @@ def read_config(path: str | Path) -> dict[str, str]:
 
     A line is ``name = value``; lines that start with "#" or "!" are comments. Error messages do not
     show values, which may be passwords.
-
-    Parameters
-    ----------
-    path : path
-        For instance with the lines ``security.protocol = SASL_SSL``, ``sasl.mechanism = PLAIN``,
-        ``sasl.username = ann`` and ``sasl.password = secret``.
-
-    Returns
-    -------
-    dict of str
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
-    ...     _ = file.write("# of the cluster\\nsecurity.protocol = SASL_SSL\\n")
-    ...     file.flush()
-    ...     read_config(file.name)
-    {'security.protocol': 'SASL_SSL'}
     """
     settings: dict[str, str] = {}
     try:

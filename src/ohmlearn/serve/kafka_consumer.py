@@ -123,31 +123,11 @@ class Moved(RuntimeError):
 class Consumer:
     """Reads edges from topics of Kafka into a service, each message exactly once.
 
-    Parameters
-    ----------
-    service : Service
-        It must be started before the consumer, and stopped after it. No other consumer of the same
-        service may read the same topics.
-    bootstrap : str
-        Addresses of brokers, such as "kafka1:9092,kafka2:9092".
-    topics : list of str
-        Their messages are batches of edges.
-    group : str, optional
-        Members of a group share partitions. By default each folder has its own group.
-    form : {"json", "arrow"}
-        A message in JSON has one object or several, one per line or in a list, with the names that
-        ``POST /v1/edges`` accepts. In "arrow" it is an IPC stream. Edges without a time get that of
-        their message.
-    config : dict, optional
-        Settings of librdkafka, such as those of SASL and TLS; see `read_config`.
-
-    Examples
-    --------
-    >>> consumer = Consumer(service, bootstrap="kafka:9092", topics=["edges"])  # doctest: +SKIP
-    >>> consumer.start()  # doctest: +SKIP
-    >>> consumer.status()["messages"]  # doctest: +SKIP
-    1024
-    >>> consumer.stop()  # doctest: +SKIP
+    The service is started before the consumer, and stopped after it. No other consumer of the same
+    service may read the same topics. Members of a group share partitions; by default each folder
+    has its own group. A message in JSON has one object or several, one per line or in a list, with
+    the names that ``POST /v1/edges`` accepts; in "arrow" it is an IPC stream. Edges without a time
+    get that of their message.
     """
 
     def __init__(
@@ -187,11 +167,9 @@ class Consumer:
     def start(self) -> None:
         """Connect, and start to read.
 
-        Raises
-        ------
-        ValueError
-            If the settings are wrong, or Kafka refuses the name, the password or the certificate.
-            If no broker can be reached, `status` says so, and it is tried again for ever.
+        A ValueError says that the settings are wrong, or that Kafka refuses the name, the password
+        or the certificate. If no broker can be reached, `status` says so, and it is tried again
+        for ever.
         """
         if self._thread is not None:
             raise RuntimeError("the consumer has been started already")
@@ -219,11 +197,8 @@ class Consumer:
     def status(self) -> dict[str, Any]:
         """Return what has been read since the start, how far behind it is, and the last error.
 
-        Returns
-        -------
-        dict
-            The state is "joining" the group, "running", "waiting" for the service, "disconnected",
-            "retrying" after a failure, or "stopped". "error" is what is wrong now, or None.
+        The state is "joining" the group, "running", "waiting" for the service, "disconnected",
+        "retrying" after a failure, or "stopped". "error" is what is wrong now, or None.
         """
         partitions = []
         for _, part in sorted(self._partitions.items()):

@@ -58,16 +58,6 @@ def decode_messages(
     """Return the edges of messages in one batch; if `id_kind` is None, of one, which decides.
 
     Edges without a time get that of their message. A message with a bad row is bad as a whole.
-
-    Examples
-    --------
-    >>> first = Message(0, 100.0, b'{"u": 1, "v": 2}')
-    >>> second = Message(1, 200.0, b'[{"u": 2, "v": 3}, {"u": 3, "v": 4}]')
-    >>> edges, bad = decode_messages([first, second, Message(2, 300.0, b"?")], "json", "int64")
-    >>> edges.u, edges.t
-    (array([1, 2, 3]), array([100., 200., 200.]))
-    >>> [message.offset for message, reason in bad]
-    [2]
     """
     read = partial(_read, form=form, id_kind=id_kind, event_id=event_id)
     batches: list[RawBatch] = []

@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ohmlearn.edge_log import LogFollower, LogSnapshot
-from ohmlearn.errors import query_style, render, text_of
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.source_errors import SourceError
 from ohmlearn.serve.answer_store import (
     Answers,
     Changes,
@@ -34,14 +32,13 @@ from ohmlearn.serve.answer_store import (
 )
 from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel
 from ohmlearn.serve.service_folder import Folder
+from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
-from ohmlearn.serve.worker_thread import Worker
 
-__all__ = ["Labeller", "Solved", "describe"]
+__all__ = ["Labeller", "Solved"]
 
 N_RECENT = 50  # changes that the page shows
 LONGEST_REST = 60.0  # seconds
-RETRY_SECONDS = 2.0
 logger = logging.getLogger(__name__)
 
 
@@ -62,33 +59,28 @@ class Solved(NamedTuple):
 class Labeller(Worker):
     """Computes answers again when edges or labels have changed.
 
-    Parameters
-    ----------
-    folder : Folder
-    follower : LogFollower
-    settings : Settings
-
-    Attributes
-    ----------
-    answers : Answers
-        The last ones; other threads read this attribute at any time.
-    solved : Solved or None
-        What they were computed from, if this process has computed them.
-    notes : list of str
-        What the estimator has warned of.
-    n_labels, n_unused : int
-        Number of given labels, and of those whose nodes have no edge, so that they do not count.
+    Other threads read `answers` and `solved` at any time.
     """
 
     niceness = 10
+    task = "computing answers"
+    poll_seconds = 0.1
+    retry_seconds = 2.0
 
     def __init__(self, folder: Folder, follower: LogFollower, settings: Settings) -> None:
         super().__init__("labeller")
         self._folder, self._database = folder, folder.database
         self._nodes: NodeTable = folder.log.nodes
         self._follower, self._settings = follower, settings
-        self._wakened = threading.Event()
-        self._parameters = self._make_parameters()
+        stored = folder.options
+        self._parameters = HFSParameters(
+            epsilon=stored["epsilon"],
+            half_life=stored.get("half_life"),
+            horizon=stored.get("horizon"),
+            passes=settings.passes,
+            random_state=folder.seed,
+            n_jobs=settings.n_jobs,
+        )
         self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
         self.labels_version = self._database.get("labels_version")
@@ -103,55 +95,20 @@ class Labeller(Worker):
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
 
-    def _make_parameters(self) -> HFSParameters:
-        stored = self._folder.options
-        return HFSParameters(
-            epsilon=stored["epsilon"],
-            half_life=stored.get("half_life"),
-            horizon=stored.get("horizon"),
-            passes=self._settings.passes,
-            random_state=self._folder.seed,
-            n_jobs=self._settings.n_jobs,
-        )
-
-    @property
-    def n_jobs(self) -> int | None:
-        """Number of threads of a solve."""
-        return self._settings.n_jobs
-
-    def stop(self) -> None:
-        """End after the present answer."""
-        self._stopping.set()
-        self._wakened.set()
-        super().stop()
-
     def labels_changed(self) -> None:
         """Say that labels were given or deleted."""
         with self._guard:
             self.labels_version = self._database.get("labels_version")
-        self._wakened.set()
+        self.wake()
 
     # The thread.
 
-    def _run(self) -> None:
-        rest = 0.0
-        while not self._stopping.is_set():
-            self._wakened.wait(0.1)
-            self._wakened.clear()
-            if self._stopping.is_set() or time.monotonic() < rest or not self._is_due():
-                continue
-            start = time.monotonic()
-            try:
-                self.answer()
-                self.n_failures, least = 0, 0.0
-            except Exception as error:
-                logger.exception("answers could not be computed")
-                self.problem = f"answers could not be computed: {describe(error)}"
-                self.n_failures += 1
-                least = RETRY_SECONDS
-            # Half of the time belongs to others.
-            now = time.monotonic()
-            rest = now + max(least, min(now - start, LONGEST_REST))
+    def _step(self) -> float:
+        if not self._is_due():
+            return 0.0
+        start = time.monotonic()
+        self.answer()
+        return min(time.monotonic() - start, LONGEST_REST)  # half of the time belongs to others
 
     def _is_due(self) -> bool:
         has_labels = self.labels_version > self._answered[1]
@@ -282,15 +239,3 @@ class Labeller(Worker):
             if len(found) >= limit:
                 break
         return name_nodes(self._nodes, found), at
-
-
-def describe(error: Exception) -> str:
-    """Return a short message about an error; those of files would name their paths.
-
-    Examples
-    --------
-    >>> describe(ValueError("no labels")), describe(OSError(28, "full", "/srv/x"))
-    ('no labels', 'OSError')
-    """
-    is_safe = isinstance(error, ValueError) and not isinstance(error, SourceError)
-    return render(text_of(error), query_style)[:300] if is_safe else type(error).__name__

@@ -17,22 +17,10 @@ LATER = {429: 1.0, 503: 5.0, 507: 5.0}  # seconds after which to try again
 
 
 class Refused(OhmError):
-    """A request or a batch that the service does not take or answer, and why.
+    """A request or a batch that the service does not take or answer, with the status of HTTP.
 
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    message : str
-        A sentence for the client. It must not contain names of files on this machine.
-    row : int, optional
-        The row of the body that is wrong, counted from 1.
-    retry_after : float, optional
-        After how many seconds to try again.
-    headers : dict, optional
-        More headers of the answer.
-    remedy, value : optional
-        As in `OhmError`.
+    The message is for the client: it must not contain names of files on this machine. `row` is the
+    row of the body that is wrong, counted from 1; `retry_after` is in seconds.
     """
 
     def __init__(

@@ -21,16 +21,14 @@ from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.serve.answer_store import Answers, find_numbers
-from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import Intake
 from ohmlearn.serve.label_thread import Labeller
-from ohmlearn.serve.map_thread import Surveyor
-from ohmlearn.serve.sampler_thread import Sampler
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
+from ohmlearn.serve.service_threads import Sampler, Worker
 from ohmlearn.serve.settings import Settings
-from ohmlearn.serve.worker_thread import Worker
+from ohmlearn.serve.side_threads import Certifier, Surveyor
 
 __all__ = ["LabelRow", "Offset", "Receipt", "Refused", "Service"]
 
@@ -44,30 +42,7 @@ logger = logging.getLogger(__name__)
 class Service:
     """Takes edges and labels, and answers with the labels of all nodes.
 
-    Parameters
-    ----------
-    folder : str or path
-        Holds everything. A service that starts with it continues where the last one was.
-    settings : Settings, optional
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ohmlearn.serve.service import LabelRow, Service
-    >>> from ohmlearn.reading.table_reader import RawBatch
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> service = Service(folder.name)
-    >>> service.start()
-    >>> edges = RawBatch(np.array([1, 2, 3]), np.array([2, 3, 4]))
-    >>> service.submit(edges, batch_id="first").result().n_edges
-    3
-    >>> service.submit(edges, batch_id="first").result().repeated
-    True
-    >>> service.put_labels([LabelRow(1, "good"), LabelRow(4, "bad")])
-    2
-    >>> service.stop()
-    >>> folder.cleanup()
+    The folder holds everything. A service that starts with it continues where the last one was.
     """
 
     def __init__(self, folder: str | Path, settings: Settings | None = None) -> None:
@@ -90,7 +65,8 @@ class Service:
         self._follower = self._log.follower()
         self._sampler = Sampler(self._follower, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
-        self._surveyor = Surveyor(self._labeller, self._log.nodes, self._folder.seed)
+        seed, n_jobs = self._folder.seed, self.settings.n_jobs
+        self._surveyor = Surveyor(self._labeller, self._log.nodes, seed, n_jobs)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
         self._intake = Intake(
             self._log,
@@ -170,20 +146,10 @@ class Service:
     ) -> Future[Receipt]:
         """Take edges. The result is there when they are durable.
 
-        Parameters
-        ----------
-        batch : RawBatch
-        batch_id : str, optional
-            A batch whose id has come before is not counted again.
-        offset : Offset, optional
-            The place of the message in Kafka; an earlier one is not counted again.
-        skip_bad : bool
-            Whether edges whose times cannot be used are left out. Otherwise the batch is refused.
-
-        Raises
-        ------
-        Refused
-            If the service is not ready or is stopping, or with status 429 if too much is waiting.
+        A batch whose id has come before is not counted again, nor is a message of Kafka at an
+        earlier offset. `skip_bad` leaves out edges whose times cannot be used; otherwise the batch
+        is refused. Refused with status 503 if the service is not ready, and 429 if too much is
+        waiting.
         """
         self._check_ready()
         return self._intake.submit(batch, batch_id=batch_id, offset=offset, skip_bad=skip_bad)
@@ -253,11 +219,8 @@ class Service:
     def changes(self, since: int, limit: int = 10_000) -> dict[str, Any]:
         """Return changes of labels since an earlier call, whose "next" is `since`.
 
-        Raises
-        ------
-        Refused
-            With status 410, if they are too old to be kept, or `since` was given out after the
-            backup was made from which this folder was restored.
+        Refused with status 410, if they are too old to be kept, or `since` was given out after the
+        backup was made from which this folder was restored.
         """
         answers = self._labeller.answers
         oldest = self._database.changes_start()

@@ -38,22 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class Folder:
-    """An open folder. Only one process can have it open.
-
-    Parameters
-    ----------
-    path : str or path
-        It is made if it does not exist.
-    settings : Settings
-
-    Attributes
-    ----------
-    log : EdgeLog
-    database : Database
-    options : dict
-        Parameters of the sparsifier, as they are stored in the log.
-    seed : int
-    """
+    """An open folder, made if it does not exist. Only one process can have it open."""
 
     def __init__(self, path: str | Path, settings: Settings) -> None:
         self.path = Path(path)
@@ -135,14 +120,10 @@ def _in_seconds(name: str, value: Any) -> Any:
 
 
 def check_folder_contents(path: str | Path) -> dict[str, Any]:
-    """Read and check all files of a folder; return what was found.
+    """Read and check all files of a folder, which may be in use; return what was found.
 
-    Every record of the log is compared with its checksum. The folder may be in use.
-
-    Raises
-    ------
-    ValueError
-        Names the file that is missing or damaged.
+    Every record of the log is compared with its checksum. An error names the file that is missing
+    or damaged.
     """
     path = Path(path)
     if not is_log(path / LOG) or not (path / DATABASE).exists():
@@ -182,11 +163,6 @@ def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
     the database, so that it has the ids of all batches that the copied journal
     has; a service that starts with the copy forgets the others. No batch and no answer is stored
     between these. Then come the files that the journal names, which have only grown meanwhile.
-
-    Raises
-    ------
-    ValueError
-        If the target is not empty, or the copy is not whole.
     """
     path, target = Path(path), Path(target)
     if not is_log(path / LOG) or not (path / DATABASE).exists():

@@ -19,69 +19,25 @@ SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Uni
 class Settings:
     """Settings of a `Service`.
 
-    The first four are stored in the folder when it is made. Later they may be left out, and must
-    not differ.
-
-    Parameters
-    ----------
-    half_life : str or float, optional
-        An edge loses half of its weight in this time, such as "7d", or a number of seconds.
-    window : str or float, optional
-        Only edges of this time count, such as "30d". Not together with a half-life.
-    epsilon : float, optional
-        Accuracy of the sparsifier; 0.8 by default.
-    seed : int, optional
-        For random numbers; 0 by default.
-    event_id : str, optional
-        The column with the ids of events. A row whose event is known does not count. It is stored
-        in the folder when it is given first.
-    passes : int
-        Passes over the edges for each answer; 1 uses the sparsifier alone.
-    certify_every : float or str, optional
-        How often the sparsifier is compared with all edges; None for never.
-    every_seconds : float
-        Answers are computed again at most so often.
-    every_edges : int
-        After so many new edges, they are computed again earlier than that.
-    n_jobs : int
-        Threads of the sampler, and of solves.
-    max_queued_bytes : int
-        Size of the batches that wait to be written. More are refused for the time being.
-    max_lag_edges : int
-        How many durable edges the sampler may be behind, before batches are refused.
-    max_kept_batches : int
-        How many batch ids are remembered.
-    max_kept_changes : int
-        How many changes of labels are remembered.
-    checkpoint_seconds : float
-        How often the sparsifier is saved. After a crash, the edges since then are read again.
-
-    Examples
-    --------
-    >>> Settings(certify_every="10min").certify_seconds
-    600.0
-    >>> Settings(half_life="7d", window="30d")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: half_life = '7d' and window = '30d' exclude each other; give one of
-    them
+    The first four are stored in the folder when it is made, and `event_id` when it is given first.
+    Later they may be left out, and must not differ.
     """
 
-    half_life: Any = None
-    window: Any = None
-    epsilon: float | None = None
-    seed: int | None = None
-    event_id: str | None = None
-    passes: int = 1
-    certify_every: Any = 600.0
-    every_seconds: float = 2.0
-    every_edges: int = 1_000_000
-    n_jobs: int = 1
-    max_queued_bytes: int = 64 << 20
-    max_lag_edges: int = 8_000_000
-    max_kept_batches: int = 1_000_000
-    max_kept_changes: int = 1_000_000
-    checkpoint_seconds: float = 60.0
+    half_life: float | str | None = None  # in which an edge loses half of its weight, such as "7d"
+    window: float | str | None = None  # only edges of this time count; not with a half-life
+    epsilon: float | None = None  # accuracy of the sparsifier; 0.8 by default
+    seed: int | None = None  # for random numbers; 0 by default
+    event_id: str | None = None  # column with ids of events: a row whose event is known is left out
+    passes: int = 1  # over the edges for each answer; 1 uses the sparsifier alone
+    certify_every: float | str | None = 600.0  # between comparisons with all edges; None for never
+    every_seconds: float = 2.0  # shortest time between two answers,
+    every_edges: int = 1_000_000  # except after so many new edges
+    n_jobs: int = 1  # threads of the sampler, and of solves
+    max_queued_bytes: int = 64 << 20  # of batches that wait to be written; more are refused
+    max_lag_edges: int = 8_000_000  # durable ones that the sampler may be behind, before that, too
+    max_kept_batches: int = 1_000_000  # batch ids that are remembered
+    max_kept_changes: int = 1_000_000  # changes of labels that are remembered
+    checkpoint_seconds: float = 60.0  # between saves; after a crash, edges since are read again
 
     def __post_init__(self) -> None:
         check_parameters(type(self).__name__, CONSTRAINTS, vars(self))
