@@ -35,8 +35,7 @@ from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.serve import kafka_consumer as consumer_module
 from ohmlearn.serve import kafka_messages as messages_module
 from ohmlearn.serve.decode_edges import decode_edges
-from ohmlearn.serve.kafka_config import read_config
-from ohmlearn.serve.kafka_consumer import Consumer
+from ohmlearn.serve.kafka_consumer import Consumer, read_config
 from ohmlearn.serve.kafka_messages import DeadLetters, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.service import Service
@@ -93,7 +92,7 @@ def test_many_small_messages_share_batches(tmp_path, broker, topic, sender):
     with consuming(tmp_path, broker.address, topic) as consumer:
         wait_for(lambda: consumer.status()["messages"] == 3000)
         assert consumer.status()["edges"] == 3000
-        assert consumer._service.metrics()["batches_total"] < 300
+        assert consumer._service.metrics()["batches_total"][0] < 300
     assert counted(tmp_path) == sender.sent
 
 
@@ -379,7 +378,7 @@ def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, mo
     consumer.start()
     wait_for(lambda: consumer.status()["messages"] == sender.n_messages)
     consumer.stop()
-    assert service.metrics()["batches_total"] < 30
+    assert service.metrics()["batches_total"][0] < 30
     service.stop()
     assert counted(tmp_path) == sender.sent
     (letter,) = letters(tmp_path)

@@ -197,8 +197,7 @@ def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":
     from ohmlearn.checks.parameters import require_extra
 
     require_extra("confluent_kafka", "serve")
-    from ohmlearn.serve.kafka_config import read_config
-    from ohmlearn.serve.kafka_consumer import Consumer
+    from ohmlearn.serve.kafka_consumer import Consumer, read_config
 
     config = read_config(options["kafka_config"]) if options["kafka_config"] else None
 

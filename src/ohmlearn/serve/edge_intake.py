@@ -34,7 +34,7 @@ from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["Clock", "Intake"]
+__all__ = ["COUNTS", "Clock", "Intake"]
 
 GROUP_BYTES = 16 << 20  # of batches that are written together
 EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
@@ -43,6 +43,17 @@ SHOW_SECONDS = 600.0  # how long they are one
 PRUNE_EVERY = 1000  # flushes between two prunings of the database
 JUMP = 3600.0  # seconds by which the clock of the system may be set, at once
 PATIENCE = 600.0  # seconds after which a new time is believed
+COUNTS = {
+    "edges": "Edges that have become durable.",
+    "batches": "Batches that were acknowledged.",
+    "repeated_batches": "Batches that had been taken before, and were not counted again.",
+    "repeated_events": "Rows whose events had been counted before.",
+    "bad_rows": "Rows that were skipped on request.",
+    "refused_batches": "Batches that were refused, but not for bad rows.",
+    "edges_ahead": "Edges whose time was ahead of the clock; they count as of their arrival.",
+    "refused_ahead": "Edges that were refused, because they were too far ahead of the clock.",
+    "removals": "Edges that were removed.",
+}
 logger = logging.getLogger(__name__)
 
 
@@ -135,10 +146,7 @@ class Intake(Worker):
         self._events: _core.RecentIds | None = None  # of the database, when it is needed
         self._must_forget = False  # ids of batches that the log does not have are stored
         self._pruned = 0
-        self.counts = dict.fromkeys(
-            ("edges", "batches", "repeated_batches", "repeated_events", "bad_rows",
-             "refused_batches", "removals", "edges_ahead", "refused_ahead"), 0,
-        )  # fmt: skip
+        self.counts = dict.fromkeys(COUNTS, 0)
         self.queued_edges = self.queued_bytes = self.n_flushes = 0
         self.flush_seconds = 0.0
         self.is_full = False  # the disk

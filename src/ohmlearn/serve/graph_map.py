@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
@@ -158,7 +159,8 @@ class GraphMap:
             return np.zeros(0, dtype=np.int64)
         faded = FADED * (degrees.mean() or 1.0)
         rates = 0.001 + degrees / (degrees + faded)
-        keys = -np.log(_hash_uniform(n_nodes, self.seed)) / rates
+        # The first numbers of a seed are the same for any number of nodes.
+        keys = np.random.default_rng(self.seed).standard_exponential(n_nodes) / rates
         keys[self._shown] *= KEPT
         chosen = np.zeros(n_nodes, dtype=bool)
         room = self.max_nodes * 2 // 3
@@ -203,7 +205,7 @@ class GraphMap:
 
     def _place(self, nodes: NDArray[np.int64], smooth: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return places in the plane, in units of the distances between communities."""
-        wanted = np.sqrt(_square_distances(smooth))
+        wanted = cdist(smooth, smooth)
         far = float(np.sqrt(np.mean(wanted**2))) if nodes.size else 0.0
         if far == 0:
             return np.zeros((nodes.size, 2))
@@ -232,7 +234,7 @@ def _reduce_stress(
     """
     places = places - places.mean(axis=0)
     for _ in range(n_moves):
-        present = np.sqrt(_square_distances(places))
+        present = cdist(places, places)
         ratios = np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 1e-9)
         places = (ratios.sum(axis=1)[:, None] * places - ratios @ places) / places.shape[0]
     return places
@@ -247,13 +249,6 @@ def _fit_circle(places: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(places / (1.2 * scale + radii)[:, None])
 
 
-def _square_distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    squares = (points**2).sum(axis=1)
-    found = squares[:, None] + squares[None, :] - 2 * (points @ points.T)
-    np.fill_diagonal(found, 0.0)
-    return np.asarray(np.maximum(found, 0.0))
-
-
 def _as_numbers(nodes: ArrayLike) -> NDArray[np.int64]:
     return np.unique(np.asarray(nodes, dtype=np.int64))
 
@@ -263,17 +258,6 @@ def _least(nodes: NDArray[np.int64], keys: NDArray[np.float64], n_nodes: int) ->
     if nodes.size <= n_nodes:
         return nodes
     return nodes[np.argpartition(keys[nodes], n_nodes)[:n_nodes]] if n_nodes > 0 else nodes[:0]
-
-
-def _hash_uniform(n_nodes: int, seed: int) -> NDArray[np.float64]:
-    """Return a number in (0, 1) for each node number: SplitMix64 (Steele et al., 2014)."""
-    x = np.arange(1, n_nodes + 1, dtype=np.uint64)
-    x += np.uint64(seed % 2**32 << 32)
-    x *= np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return ((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _orthonormal(columns: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -293,7 +277,7 @@ def _link(
 ) -> NDArray[np.int64]:
     """Return pairs of nodes of which one is among the nearest of the other in its component."""
     n_nodes = smooth.shape[0]
-    distances = _square_distances(smooth)
+    distances = cdist(smooth, smooth)
     apart = component[:, None] != component[None, :]
     apart |= ~has_edges[:, None]
     np.fill_diagonal(apart, True)

@@ -18,39 +18,6 @@ PREFIX = "ohmlearn_"
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"})
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-HELP = {
-    "edges_total": "Edges that have become durable.",
-    "batches_total": "Batches that were acknowledged.",
-    "repeated_batches_total": "Batches that had been taken before, and were not counted again.",
-    "repeated_events_total": "Rows whose events had been counted before.",
-    "bad_rows_total": "Rows that were skipped on request.",
-    "refused_batches_total": "Batches that were refused, but not for bad rows.",
-    "edges_ahead_total": "Edges whose time was ahead of the clock; they count as of their arrival.",
-    "refused_ahead_total": "Edges that were refused, because they were too far ahead of the clock.",
-    "removals_total": "Edges that were removed.",
-    "labels": "Labels that are given.",
-    "nodes": "Nodes that have an edge.",
-    "rows": "Rows of the sparsifier.",
-    "lag_edges": "Durable edges and removals of edges that the last answer does not reflect.",
-    "unsampled_edges": "Durable edges and removals of edges that the sampler has not seen.",
-    "queued_edges": "Edges that wait to be written.",
-    "queued_bytes": "Bytes of batches that wait to be written.",
-    "resamples_total": "How often the sampler has thinned out its rows.",
-    "follow_seconds_total": "Time that the sampler spent on new edges.",
-    "solve_seconds": "Time of the last answer.",
-    "answer_age_seconds": "Age of the last answer.",
-    "answers_total": "Answers that were computed.",
-    "changes_total": "Labels that have changed.",
-    "certificate_epsilon": "Error of the sparsifier according to the last certificate.",
-    "staleness": "How far removals have taken the sparsifier from the edges.",
-    "memory_bytes": "Memory of the process.",
-    "kafka_messages_total": "Messages of Kafka that were taken.",
-    "kafka_dead_letters_total": "Messages of Kafka that could not be read.",
-    "flush_seconds_total": "Time that was spent on flushing files.",
-    "flushes_total": "Flushes of files.",
-    "disk_full": "1 if the last batch could not be stored, because the disk is full.",
-    "kafka_lag": "Messages of Kafka that are not read yet.",
-}
 
 
 class HttpMetrics(Collector):
@@ -84,14 +51,9 @@ class HttpMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of the service."""
-        for name, value in self._service.metrics().items():
-            if value is None:
-                continue
-            text = HELP.get(name, name.replace("_", " "))
-            if name.endswith("_total"):
-                yield CounterMetricFamily(PREFIX + name, text, value=float(value))
-            else:
-                yield GaugeMetricFamily(PREFIX + name, text, value=float(value))
+        for name, (value, text) in self._service.metrics().items():
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(PREFIX + name, text, value=float(value))
 
     def render(self) -> tuple[bytes, str]:
         """Return all figures in the text format of Prometheus, and its media type."""

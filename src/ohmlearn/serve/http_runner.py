@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,6 @@ def make_server(
         backlog=BACKLOG,
         timeout_keep_alive=limits.keep_alive_seconds,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=limits.head,
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
     )
@@ -182,60 +182,38 @@ def run(
     port = listener.getsockname()[1]
     scheme = "http" if ssl_certfile is None else "https"
     address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
-    start = _Start(service, server, when_started, lambda: announce(f"Listening on {address}"))
-    started_at = time.monotonic()
+    rest = contextlib.ExitStack()  # ends what `when_started` has started
+    began = time.monotonic()
+
+    def start() -> None:
+        """Start the service, while the server answers already."""
+        try:
+            service.start()
+            if when_started is not None:
+                rest.callback(when_started())
+            while not server.started and not server.should_exit:
+                time.sleep(POLL_SECONDS)
+            if not server.should_exit:
+                logger.info("ready", extra={"seconds": round(time.monotonic() - began, 3)})
+                announce(f"Listening on {address}")
+        except BaseException:
+            server.should_exit = True
+            raise
+
     logger.info("listening", extra={"address": address, "name_of_service": service.name})
-    with _signals_stop(server):
-        start.thread.start()
+    with _signals_stop(server), ThreadPoolExecutor(1, "ohmlearn-start") as pool:
+        started = pool.submit(start)
         try:
             server.run(sockets=[listener])
         finally:
             server.should_exit = True  # also if the server has failed; the start waits for it
             listener.close()
             logger.info("stopping")
-            start.stop()
+            wait([started])
+            rest.close()
             service.stop()
-            logger.info("stopped", extra={"seconds": round(time.monotonic() - started_at, 1)})
-    if start.error is not None:
-        raise start.error
-
-
-class _Start:
-    """Starts a service in a thread, so that the server answers meanwhile."""
-
-    def __init__(
-        self,
-        service: Service,
-        server: Server,
-        when_started: Callable[[], Callable[[], None]] | None,
-        announce: Callable[[], None],
-    ) -> None:
-        self._service, self._server = service, server
-        self._when_started, self._announce = when_started, announce
-        self._stop_rest: Callable[[], None] | None = None
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="ohmlearn-start", daemon=True)
-
-    def _run(self) -> None:
-        try:
-            began = time.monotonic()
-            self._service.start()
-            if self._when_started is not None:
-                self._stop_rest = self._when_started()
-            while not self._server.started and not self._server.should_exit:
-                time.sleep(POLL_SECONDS)
-            if not self._server.should_exit:
-                logger.info("ready", extra={"seconds": round(time.monotonic() - began, 3)})
-                self._announce()
-        except BaseException as error:  # raised again by `run`, in the main thread
-            self.error = error
-            self._server.should_exit = True
-
-    def stop(self) -> None:
-        """Wait for the start, and stop what `when_started` started."""
-        self.thread.join()
-        if self._stop_rest is not None:
-            self._stop_rest()
+            logger.info("stopped", extra={"seconds": round(time.monotonic() - began, 1)})
+    started.result()  # raises what the start has raised
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
-from ohmlearn.serve.edge_intake import Intake
+from ohmlearn.serve.edge_intake import COUNTS, Intake
 from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
@@ -35,6 +35,7 @@ __all__ = ["LabelRow", "Offset", "Receipt", "Refused", "Service"]
 EXPIRE_EVERY = 60.0  # seconds between two looks for old edges
 MANY_RECORDS = 20_000  # small ones, after which the log is compacted
 MANY_DEAD = 1_000_000  # edges
+UPDATES = "Durable edges and removals of edges"
 SHOWN_COUNTS = ("edges_ahead", "refused_ahead", "repeated_events")  # in the status
 logger = logging.getLogger(__name__)
 
@@ -310,37 +311,53 @@ class Service:
             "read_only": self._intake.is_full,
         }
 
-    def metrics(self) -> dict[str, float]:
-        """Return figures for Prometheus, by name."""
-        counts, answers = self._intake.counts, self._labeller.answers
+    def metrics(self) -> dict[str, tuple[float, str]]:
+        """Return figures for Prometheus, and what they are, by name; "_total" means a counter."""
+        intake, follower, answers = self._intake, self._follower, self._labeller.answers
         age = time.time() - answers.computed_at if answers.computed_at else 0.0
+        error = (self._certifier.last or {}).get("epsilon") or 0.0
         kafka = {} if self.kafka is None else self.kafka.status()
-        last = self._certifier.last or {}
+        n_waiting = sum(part["lag"] or 0 for part in kafka.get("partitions", []))
+        n_letters, lag = kafka.get("dead_letters", 0), self.envelope()["lag_edges"]
         return {
-            **{f"{name}_total": float(count) for name, count in counts.items()},
-            "labels": self._labeller.n_labels,
-            "nodes": self._log.n_nodes,
-            "rows": self._follower.n_rows,
-            "lag_edges": self.envelope()["lag_edges"],
-            "unsampled_edges": self._follower.lag,
-            "queued_edges": self._intake.queued_edges,
-            "queued_bytes": self._intake.queued_bytes,
-            "resamples_total": self._follower.n_resamples,
-            "follow_seconds_total": self._sampler.seconds,
-            "solve_seconds": answers.seconds,
-            "answer_age_seconds": age,
-            "answers_total": self._labeller.n_answers,
-            "changes_total": self._labeller.n_changes,
-            "certificate_epsilon": last.get("epsilon") or 0.0,
-            "staleness": answers.staleness,
-            "memory_bytes": memory_bytes(),
-            "kafka_messages_total": kafka.get("messages", 0),
-            "kafka_dead_letters_total": kafka.get("dead_letters", 0),
-            "flush_seconds_total": self._intake.flush_seconds,
-            "flushes_total": self._intake.n_flushes,
-            "disk_full": float(self._intake.is_full),
-            "kafka_lag": sum(part["lag"] or 0 for part in kafka.get("partitions", [])),
-        }
+            **{f"{name}_total": (intake.counts[name], text) for name, text in COUNTS.items()},
+            "labels": (self._labeller.n_labels, "Labels that are given."),
+            "nodes": (self._log.n_nodes, "Nodes that have an edge."),
+            "rows": (follower.n_rows, "Rows of the sparsifier."),
+            "lag_edges": (lag, f"{UPDATES} that the last answer does not reflect."),
+            "unsampled_edges": (follower.lag, f"{UPDATES} that the sampler has not seen."),
+            "queued_edges": (intake.queued_edges, "Edges that wait to be written."),
+            "queued_bytes": (intake.queued_bytes, "Bytes of batches that wait to be written."),
+            "resamples_total": (
+                follower.n_resamples, "How often the sampler has thinned out its rows."
+            ),
+            "follow_seconds_total": (
+                self._sampler.seconds, "Time that the sampler spent on new edges."
+            ),
+            "solve_seconds": (answers.seconds, "Time of the last answer."),
+            "answer_age_seconds": (age, "Age of the last answer."),
+            "answers_total": (self._labeller.n_answers, "Answers that were computed."),
+            "changes_total": (self._labeller.n_changes, "Labels that have changed."),
+            "certificate_epsilon": (
+                error, "Error of the sparsifier according to the last certificate."
+            ),
+            "staleness": (
+                answers.staleness, "How far removals have taken the sparsifier from the edges."
+            ),
+            "memory_bytes": (memory_bytes(), "Memory of the process."),
+            "kafka_messages_total": (
+                kafka.get("messages", 0), "Messages of Kafka that were taken."
+            ),
+            "kafka_dead_letters_total": (n_letters, "Messages of Kafka that could not be read."),
+            "flush_seconds_total": (
+                intake.flush_seconds, "Time that was spent on flushing files."
+            ),
+            "flushes_total": (intake.n_flushes, "Flushes of files."),
+            "disk_full": (
+                intake.is_full, "1 if the last batch could not be stored, because the disk is full."
+            ),
+            "kafka_lag": (n_waiting, "Messages of Kafka that are not read yet."),
+        }  # fmt: skip
 
     # Housekeeping, in the thread of the intake.
 
