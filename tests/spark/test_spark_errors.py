@@ -115,10 +115,6 @@ def test_what_cannot_be_right_is_refused(spark: Any):
     for call, message in (
         (lambda: sparsify(7), "edges in partitions are a Spark DataFrame, or paths of files, got"),
         (lambda: sparsify(frame), "the DataFrame"),
-        (lambda: sparsify(frame, source_col="x", target_col="a"), "x"),
-        (lambda: sparsify(frame, colour=1), "there is no option 'colour'"),
-        (lambda: sparsify(frame.select("a", "b"), split_every=1), "split_every must be at least 2"),
-        (lambda: sparsify(frame.select("a", "b"), epsilon=7), "epsilon must be"),
         (lambda: sparsify(frame.select("a", "b"), where="d > 1"), "has no column 'd' for where"),
         (
             lambda: label(SparkEdges(frame.select("a", "b")), {}, time="c"),

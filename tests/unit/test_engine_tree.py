@@ -119,15 +119,3 @@ def test_a_bad_partition_is_named():
     assert done == [1]
     with pytest.raises(PartitionError, match=r"partition 0: .*row 0: .* below 1\.2e-38 unless 0"):
         LocalEdges([([0], [1], [1e-45])]).sparsify()
-
-
-@pytest.mark.parametrize(
-    ("edges", "message"),
-    [
-        (7, "edges in partitions are paths of files, or a list of batches, got int"),
-        ([], "an empty list of files has no edges"),
-    ],
-)
-def test_what_cannot_be_right_is_refused(edges: Any, message: str):
-    with pytest.raises((TypeError, ValueError), match=message):
-        LocalEdges(edges)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -62,25 +62,25 @@ class Compaction:
         self._writer = Writer(store.folder, number, 0, {})
         self._number = number
 
-    def run(self) -> None:
-        """Compact now, in a thread that holds the lock of the log."""
-        try:
-            head = self._rewrite()
-            self._finish(head)
-        except BaseException:
-            self._abandon()
-            raise
+    def run(self, lock: AbstractContextManager[Any]) -> None:
+        """Compact now; the lock of the log, which a thread can take twice, is needed at the end."""
+        with ExitStack() as held:
+            try:
+                head = self._rewrite()
+                held.enter_context(lock)
+                self._finish(head)
+            except BaseException:
+                held.enter_context(lock)  # no thread may write before the files are in order again
+                self._abandon()
+                raise
 
     def run_in_background(self, lock: AbstractContextManager[Any]) -> None:
-        """Compact in another thread, which takes the lock at the end."""
+        """Compact in another thread."""
 
         def work() -> None:
             try:
-                head = self._rewrite()
-                with lock:
-                    self._finish(head)
+                self.run(lock)
             except BaseException as error:
-                self._abandon()
                 self._error = error
 
         self._thread = threading.Thread(target=work, name="ohmlearn-compaction", daemon=True)

@@ -28,7 +28,8 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment, check_times
 from ohmlearn.edge_log.compaction import Compaction, choose_segments
-from ohmlearn.edge_log.live_edges import LiveEdges, Pairs, RowsFound, find_edges, find_nodes
+from ohmlearn.edge_log.journal import Rows
+from ohmlearn.edge_log.live_edges import LiveEdges, Pairs, find_edges, find_nodes
 from ohmlearn.edge_log.log_sparsifier import (
     MAX_STALENESS,
     SAVED,
@@ -438,16 +439,13 @@ class EdgeLog(Shown, Shared):
 
     def _remove(
         self,
-        found: Iterator[RowsFound],
+        rows: dict[int, list[Rows]],
         is_found: NDArray[np.bool_],
         what: str,
         missing: Missing,
         sync: bool,
     ) -> Removal:
         check_option("missing", missing, ("warn", "raise", "ignore"))
-        rows: dict[int, list[Any]] = {}
-        for one in found:
-            rows.setdefault(one.segment, []).append(one.rows)
         n_removed = sum(len(part) for parts in rows.values() for part in parts)
         absent = np.flatnonzero(~is_found)
         if len(absent) > 0 and missing != "ignore":
@@ -604,7 +602,7 @@ class EdgeLog(Shown, Shared):
                 self._compaction = compaction
                 compaction.run_in_background(self._lock)
             else:
-                compaction.run()
+                compaction.run(self._lock)
 
     def _before_switch(self) -> None:
         self._drop_unusable()

@@ -37,7 +37,6 @@ __all__ = [
     "LiveEdges",
     "LogSource",
     "Pairs",
-    "RowsFound",
     "find_edges",
     "find_nodes",
     "open_log",
@@ -311,14 +310,6 @@ class LogSource(Source):
             yield RawBatch(take(ids, u), take(ids, v), w, t=t, fraction=fraction)
 
 
-class RowsFound(NamedTuple):
-    """Live edges of one record that match."""
-
-    segment: int
-    rows: Rows
-    columns: EdgeColumns
-
-
 class Pairs:
     """Pairs of nodes, each perhaps with a weight and a time, that edges are compared with.
 
@@ -380,22 +371,23 @@ class Pairs:
 
 
 def find_edges(
-    live: LiveEdges, match: Callable[[EdgeColumns], NDArray[np.intp]], first: int = 0
-) -> Iterator[RowsFound]:
-    """Yield the live edges for which `match` returns their rows."""
-    for part in live.parts(first):
+    live: LiveEdges, match: Callable[[EdgeColumns], NDArray[np.intp]]
+) -> dict[int, list[Rows]]:
+    """Return the rows, by segment, of the live edges that `match` chooses."""
+    found: dict[int, list[Rows]] = {}
+    for part in live.parts():
         chosen = match(part.columns)
-        if len(chosen) == 0:
-            continue
-        segment, first_row = live.place(part.record)
-        rows = chosen if part.is_live is None else np.flatnonzero(part.is_live)[chosen]
-        yield RowsFound(segment, (first_row + rows).astype(np.uint32), part.columns.take(chosen))
+        if len(chosen) > 0:
+            segment, first_row = live.place(part.record)
+            rows = chosen if part.is_live is None else np.flatnonzero(part.is_live)[chosen]
+            found.setdefault(segment, []).append((first_row + rows).astype(np.uint32))
+    return found
 
 
 def find_nodes(
     live: LiveEdges, nodes: NDArray[np.integer], is_found: NDArray[np.bool_]
-) -> Iterator[RowsFound]:
-    """Yield the live edges of some nodes, and mark the nodes that have one."""
+) -> dict[int, list[Rows]]:
+    """Return the rows of live edges of some nodes, and mark the nodes that have one."""
     position = np.full(live.n_nodes, -1, np.int64)
     known = nodes >= 0
     position[nodes[known]] = np.flatnonzero(known)
@@ -407,8 +399,9 @@ def find_nodes(
         is_found[position[ends[is_chosen[ends]]]] = True
         return rows
 
-    yield from find_edges(live, match)
+    found = find_edges(live, match)
     is_found[known] = is_found[position[nodes[known]]]  # ids may be repeated
+    return found
 
 
 def _key(u: NDArray[np.integer], v: NDArray[np.integer]) -> NDArray[np.uint64]:

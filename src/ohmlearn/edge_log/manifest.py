@@ -96,22 +96,20 @@ class Manifest:
         try:
             content = json.loads(path.read_bytes())
             checksum = content.pop("checksum")
-            if content["format"] != FORMAT:
+            if content["format"] != FORMAT or checksum != _checksum(content):
                 raise ValueError
-            if checksum == _checksum(content) and content["version"] != VERSION:
-                raise LogError(
-                    f"{path} has format version {content['version']}, but this ohmlearn reads "
-                    f"version {VERSION}; use the ohmlearn that wrote it"
-                )
-            if checksum != _checksum(content):
-                raise ValueError
-            return cls(**{k: v for k, v in content.items() if k not in ("format", "version")})
-        except LogError:
-            raise
+            del content["format"]
+            version = content.pop("version")
+            if version == VERSION:
+                return cls(**content)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LogError(
                 f"{path} is damaged: its checksum does not match; restore it from a copy"
             ) from error
+        raise LogError(
+            f"{path} has format version {version}, but this ohmlearn reads version {VERSION}; use "
+            f"the ohmlearn that wrote it"
+        )
 
 
 def sync_folder(folder: Path) -> None:
