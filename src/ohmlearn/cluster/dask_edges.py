@@ -39,10 +39,10 @@ class ClusterEdges(PartitionedEdges):
     client : dask.distributed.Client, optional
         The current client by default. Without one, threads of this process do the work.
     split_every : int
-        Number of sparsifiers that one task merges.
+        Number of sparsifiers that one task merges; 4 by default.
     partition_edges : int
-        Approximate number of edges in a partition of files. Small files are put together, large
-        Parquet files are divided between row groups.
+        Approximate number of edges in a partition of files; 50 million by default. Small files are
+        put together, large Parquet files are divided between row groups.
     progress : callable, optional
         Called with the name of a stage, the number of finished partitions and that of all.
     **options

@@ -154,25 +154,13 @@ def _read(
 
 @dataclass
 class Job:
-    """A tree of tasks on a cluster, and what is known of them.
-
-    Attributes
-    ----------
-    stage : str
-        What is done.
-    topic : str
-        Of the events that say which partitions were begun, and which read.
-    inside : dict
-        For the key of each task that reads, its partitions.
-    names : dict
-        For the key of each task, what errors call it.
-    """
+    """A tree of tasks on a cluster, and what is known of them."""
 
     stage: str
-    topic: str
+    topic: str  # of the events that say which partitions were begun, and which read
     progress: Progress | None
-    inside: dict[Key, list[Partition]] = field(default_factory=dict)
-    names: dict[Key, str] = field(default_factory=dict)
+    inside: dict[Key, list[Partition]] = field(default_factory=dict)  # of each task that reads
+    names: dict[Key, str] = field(default_factory=dict)  # of each task, for errors
 
     def run(self, client: Client, leaves: list[Delayed], root: Delayed) -> object:
         """Compute the root; the results of leaves are let go as they come."""

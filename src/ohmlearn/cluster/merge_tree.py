@@ -23,17 +23,10 @@ class Work(Protocol):
 
     Results have `to_bytes` and `from_bytes`. All that a call depends on is in its arguments and in
     the fields of the work, so it gives the same bytes wherever and however often it runs.
-
-    Attributes
-    ----------
-    stage : str
-        What is done, for messages.
-    result : type
-        `Partial` or `PartialProduct`.
     """
 
-    stage: ClassVar[str]
-    result: ClassVar[Any]
+    stage: ClassVar[str]  # what is done, for messages
+    result: ClassVar[Any]  # the class of results
 
     def read(self, content: Any, number: int, name: str, *shared: Any) -> Any:
         """Return the result of a partition; `shared` is what all partitions need."""

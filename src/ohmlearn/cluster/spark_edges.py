@@ -68,9 +68,10 @@ class SparkEdges(PartitionedEdges):
     spark : SparkSession, optional
         For paths; by default the active session, or a new one.
     split_every : int
-        Number of sparsifiers that one task merges.
+        Number of sparsifiers that one task merges; 4 by default.
     partition_edges : int
-        Approximate number of edges in a partition of files. A DataFrame has its own partitions.
+        Approximate number of edges in a partition of files; 50 million by default. A DataFrame has
+        its own partitions.
     progress : callable, optional
         Called with the name of a stage, the number of finished partitions and that of all.
     **options

@@ -333,9 +333,7 @@ class EdgeLog(Shown, Shared):
                     a, b = store.nodes.add_edges(a, b)
                 elif source is not store.nodes:
                     if len(source) > len(translation):
-                        if source.kinds:
-                            store.nodes.add_kinds(source.kinds)
-                        more = store.nodes.add(source.keys_from(len(translation)))
+                        more = store.nodes.merge(source, len(translation))
                         translation = np.concatenate([translation, more])
                     a, b = translation[a], translation[b]
                 columns = self._check(a, b, weights, times)

@@ -313,16 +313,7 @@ class LogSource(Source):
 class Pairs:
     """Pairs of nodes, each perhaps with a weight and a time, that edges are compared with.
 
-    Parameters
-    ----------
-    u, v : ndarray of int
-        Numbers of nodes; -1 for ids that the log does not have.
-    w, t : ndarray or None
-
-    Attributes
-    ----------
-    is_found : ndarray of bool
-        Which pairs have matched an edge so far.
+    Ids that the log does not have are -1. `is_found` says which pairs have matched an edge so far.
     """
 
     def __init__(

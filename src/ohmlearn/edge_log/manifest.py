@@ -50,31 +50,14 @@ def refuse_damaged(path: Path, offset: int, problem: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a log is made of.
+    """What a log is made of."""
 
-    Parameters
-    ----------
-    journal : int
-        Number of the journal in use. Compaction starts a new one.
-    n_head : int
-        Entries at the start of the journal that compaction has written. They stand for earlier
-        operations.
-    n_operations : int
-        How many operations these were.
-    generation : int
-        How many sparsifiers have been built.
-    has_times : bool or None
-        Whether edges have times; None if that is only known from the journal.
-    sparsifier : dict
-        Parameters of the sparsifier, with its seed as ``random_state``.
-    """
-
-    journal: int = 1
-    n_head: int = 0
-    n_operations: int = 0
-    generation: int = 0
-    has_times: bool | None = None
-    sparsifier: dict[str, Any] = field(default_factory=dict)
+    journal: int = 1  # number of the one in use; compaction starts a new one
+    n_head: int = 0  # entries that compaction has written, for earlier operations
+    n_operations: int = 0  # how many operations these were
+    generation: int = 0  # how many sparsifiers have been built
+    has_times: bool | None = None  # None if that is only known from the journal
+    sparsifier: dict[str, Any] = field(default_factory=dict)  # parameters, with the seed
 
     def write(self, folder: Path) -> None:
         """Replace the manifest of a folder."""

@@ -320,8 +320,8 @@ class NodeTable(Shown, Shared):
         keys = self._keys()
         return keys.to_arrow() if isinstance(keys, Strings) else pa.array(keys, type=pa.int64())
 
-    def merge(self, other: NodeTable) -> Numbers:
-        """Add the ids of another table; return the number in this table of each of them.
+    def merge(self, other: NodeTable, first: int = 0) -> Numbers:
+        """Add the ids of another table, from a number on; return their numbers in this table.
 
         Examples
         --------
@@ -335,7 +335,7 @@ class NodeTable(Shown, Shared):
             return np.empty(0, dtype=np.int32)
         if other.kinds:
             self.add_kinds(other.kinds)
-        return self.add(other._keys())
+        return self.add(other.keys_from(first))
 
     def agrees_with(self, other: NodeTable) -> bool:
         """Return whether one table is the beginning of the other.
