@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ohmlearn import gallery
 from ohmlearn.certificate import Certificate, certify
+from ohmlearn.edges import Edges
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes
 from ohmlearn.paper.experiment_page import draw_points
-from ohmlearn.points import FaissKnnEdges, KnnEdges, knn_edges
+from ohmlearn.points import knn_edges
 from ohmlearn.report.html_page import (
     COLOURS,
     INK,
@@ -119,7 +120,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
 
 def _refine(
     model: HFSClassifier,
-    edges: KnnEdges | FaissKnnEdges,
+    edges: Edges,
     passes: int,
     classes: NDArray[np.float64],
     labelled: NDArray[np.int64],

@@ -25,7 +25,7 @@ SKETCH_TOL = 1e-8
 
 
 def effective_resistance(
-    graph: Graph | Any,
+    graph: object,
     pairs: ArrayLike | None = None,
     *,
     epsilon: float = 0.2,
@@ -82,26 +82,26 @@ def effective_resistance(
     >>> effective_resistance(triangle_with_tail, [[0, 3], [1, 1]]).round(4)
     array([1.6667, 0.    ])
     """
-    graph = check_graph(graph, Graph)
+    g: Graph = check_graph(graph, Graph)
     epsilon = check_fraction("epsilon", epsilon)
     w: NDArray[np.float64] | None
     if pairs is None:
-        u, v, w = graph.edges()
+        u, v, w = g.edges()
     else:
-        u, v = _check_pairs(pairs, graph.n_nodes)
+        u, v = _check_pairs(pairs, g.n_nodes)
         w = None
     if exact is None:
-        exact = graph.n_nodes <= EXACT_UP_TO
+        exact = g.n_nodes <= EXACT_UP_TO
     seed, threads = check_seed(random_state), check_n_jobs(n_jobs)
     result = np.zeros(len(u))
-    _, component = graph.components()
+    _, component = g.components()
     result[component[u] != component[v]] = np.inf
     todo = np.flatnonzero((u != v) & np.isfinite(result))
     if len(todo) == 0:
         return result
     if len(todo) < len(u):
         u, v = u[todo], v[todo]
-    solver = LaplacianSolver(graph, random_state=seed, n_jobs=threads)
+    solver = LaplacianSolver(g, random_state=seed, n_jobs=threads)
     result[todo] = (
         _solve(solver, u, v) if exact else _sketch(solver, u, v, w, epsilon, seed, threads)
     )

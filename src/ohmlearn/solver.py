@@ -1,9 +1,10 @@
 """Solving (L + D) x = b for a graph Laplacian L and a diagonal D >= 0."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import local
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,12 +33,7 @@ from ohmlearn.graph import Graph
 __all__ = ["LaplacianSolver", "SolveReport"]
 
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
-METHODS: dict[str, _core.Method] = {
-    "auto": _core.Method.auto,
-    "diagonal": _core.Method.diagonal,
-    "cholesky": _core.Method.cholesky,
-    "direct": _core.Method.direct,
-}
+METHODS: dict[str, _core.Method] = {name: getattr(_core.Method, name) for name in get_args(Method)}
 CONSTRAINTS: Constraints = {
     "random_state": RANDOM_STATE,
     "n_jobs": N_JOBS,
@@ -152,7 +148,7 @@ class LaplacianSolver(Shown, Shared):
 
     def __init__(
         self,
-        graph: Graph | Any,
+        graph: object,
         *,
         ground: ArrayLike | None = None,
         random_state: object = None,
@@ -344,9 +340,7 @@ class LaplacianSolver(Shown, Shared):
         def apply(b: NDArray[Any]) -> NDArray[np.float64]:
             return self.solve(b, tol=tol)
 
-        return LinearOperator(
-            self.shape, matvec=apply, rmatvec=apply, matmat=apply, rmatmat=apply, dtype=np.float64
-        )
+        return self._operator(apply)
 
     def preconditioner(self) -> LinearOperator:
         """Return the preconditioner alone, as ``M`` for scipy's Krylov methods.
@@ -375,9 +369,12 @@ class LaplacianSolver(Shown, Shared):
                     solver.precondition(columns, x)
             return x[:, 0] if np.ndim(b) == 1 else x
 
-        return LinearOperator(
-            self.shape, matvec=apply, rmatvec=apply, matmat=apply, rmatmat=apply, dtype=np.float64
-        )
+        return self._operator(apply)
+
+    def _operator(self, apply: Callable[[NDArray[Any]], NDArray[np.float64]]) -> LinearOperator:
+        """Return a symmetric operator, of vectors and of columns."""
+        same = dict.fromkeys(("matvec", "rmatvec", "matmat", "rmatmat"), apply)
+        return LinearOperator(self.shape, dtype=np.float64, **same)
 
     def _facts(self) -> dict[str, Any]:
         return {"solver": repr(self)}

@@ -78,6 +78,7 @@ def test_all_eleven_graphs_are_run_by_default():
     assert {j["k"] for j in settings.jobs() if j["kind"] == "stream"} == set(NEIGHBOURS)
 
 
+@pytest.mark.slow
 def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     options = ["--points", str(N), "-k", "225", "-k", "20", "--draws", "2", "--paper-scheme", "all"]
     result = CliRunner().invoke(main, ["paper", "run", *options, "-o", str(tmp_path / "paper")])
@@ -108,6 +109,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     assert "ohmlearn paper run --seed 0 --neighbors 225 --neighbors 20 --draws 2" in page.text
 
 
+@pytest.mark.slow
 def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ohmlearn.paper.experiment.JOB", "ohmlearn.no_such_module")
     result = CliRunner().invoke(

@@ -122,6 +122,7 @@ def test_stops_when_bounds_are_as_close_as_asked(eta):
     )
 
 
+@pytest.mark.slow
 def test_bounds_hold_as_often_as_they_say():
     # The confidence is low, so that failures occur: each of the 250 runs may fail with probability
     # 0.3, and more than 104 failures are 4 standard deviations above the mean.

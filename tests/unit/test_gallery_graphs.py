@@ -22,6 +22,7 @@ def test_grid_spectrum_is_the_sum_of_path_spectra() -> None:
     np.testing.assert_allclose(found, np.sort(sums.ravel()), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_paper_graph_has_the_known_edge_count() -> None:
     graph = gallery.paper_knn(1000)
     assert (graph.n_edges, count_parts(graph)) == (7_006_400, 3)

@@ -74,6 +74,7 @@ print(peak_memory() - before, pass_bytes(n, columns))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 @pytest.mark.parametrize("n_columns", [4, 40])
 def test_a_pass_takes_the_memory_that_is_said(n_columns):

@@ -150,6 +150,7 @@ INCOMPLETE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize(
     ("script", "said"),

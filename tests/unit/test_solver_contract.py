@@ -186,12 +186,6 @@ def test_bad_start_does_no_harm(method, size):
     np.testing.assert_allclose(solver.solve(b, x0=np.full(529, size)), expected, rtol=0, atol=1e-5)
 
 
-def test_start_is_not_changed():
-    start = np.ones(600)
-    LaplacianSolver(path(600), random_state=0).solve(np.arange(600.0), x0=start)
-    assert (start == 1.0).all()
-
-
 # ---- the same bits ------------------------------------------------------------------------------
 
 
@@ -371,11 +365,11 @@ def test_right_hand_sides_of_any_layout_and_type(method):
     assert boolean.tobytes() == solver.solve((b > 0).astype(float)).tobytes()
 
 
-def test_right_hand_side_is_not_changed():
-    b = np.random.default_rng(0).standard_normal((600, 3))
-    kept = b.copy()
-    LaplacianSolver(path(600), random_state=0).solve(b)
-    np.testing.assert_array_equal(b, kept)
+def test_right_hand_side_and_start_are_not_changed():
+    b, start = np.random.default_rng(0).standard_normal((2, 600, 3))
+    kept = b.copy(), start.copy()
+    LaplacianSolver(path(600), random_state=0).solve(b, x0=start)
+    np.testing.assert_array_equal((b, start), kept)
 
 
 def test_ground_is_copied_and_may_be_a_number():
@@ -408,87 +402,43 @@ def test_repr():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "text"),
+    ("arguments", "text"),
     [
-        (
-            {"graph": [[0, 1], [1, 0]]},
-            TypeError,
-            r"^a Graph or an adjacency matrix is needed, got list; see Graph\.from_edges",
-        ),
-        (
-            {"method": "lu"},
-            ValueError,
-            r"^method of LaplacianSolver must be one of 'auto', 'diagonal', 'cholesky', 'direct', "
-            "got 'lu'$",
-        ),
-        (
-            {"graph": path(5001), "method": "direct"},
-            ValueError,
-            r"^method = 'direct' keeps a dense matrix and takes at most 5000 nodes, but the graph "
-            r'has 5001; use "auto" or "cholesky"$',
-        ),
-        (
-            {"ground": "earth"},
-            ValueError,
-            "^ground must be real numbers, got dtype <U5$",
-        ),
-        (
-            {"ground": np.ones(3)},
-            ValueError,
-            r"^ground must be a number or have one entry per node, shape \(4,\), got shape \(3,\)$",
-        ),
-        (
-            {"ground": [0, 1, -2, 0]},
-            ValueError,
-            r"^ground must be finite and not negative, but ground\[2\] = -2\.0$",
-        ),
-        (
-            {"ground": np.nan},
-            ValueError,
-            r"^ground must be finite and not negative, but ground\[0\] = nan$",
-        ),
-        ({"n_jobs": 0}, ValueError, "^n_jobs = 0 has no meaning"),
-        (
-            {"random_state": -3},
-            ValueError,
-            r"^random_state of LaplacianSolver must be None or an integer in \[0, ",
-        ),
+        ({"method": "lu"}, "method of LaplacianSolver .*, got 'lu'$"),
+        ({"graph": path(5001), "method": "direct"}, "method = 'direct' .* the graph has 5001;"),
+        ({"ground": "earth"}, "ground must be real numbers, got dtype <U5$"),
+        ({"ground": np.ones(3)}, r"ground must .* shape \(4,\), got shape \(3,\)$"),
+        ({"ground": [0, 1, -2, 0]}, r"ground must .* ground\[2\] = -2\.0$"),
+        ({"ground": np.nan}, r"ground must .* ground\[0\] = nan$"),
+        ({"n_jobs": 0}, "n_jobs = 0 has no meaning"),
+        ({"random_state": -3}, "random_state of LaplacianSolver must"),
     ],
 )
-def test_bad_arguments(arguments, error, text):
-    with pytest.raises(error, match=text):
+def test_bad_arguments(arguments, text):
+    with pytest.raises(ValueError, match=f"^{text}"):
         LaplacianSolver(**({"graph": path(4)} | arguments))
+    with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed"):
+        LaplacianSolver([[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (
-            {"b": np.zeros(3)},
-            r"^b must have shape \(4,\) or \(4, n_columns\), one row per node, got shape \(3,\)$",
-        ),
-        ({"b": np.zeros((2, 4, 1))}, r"^b must have shape .*, got shape \(2, 4, 1\)$"),
-        ({"b": 1.0}, r"^b must have shape .*, got shape \(\)$"),
-        ({"b": np.zeros(4, dtype=complex)}, "^b must be real numbers, got dtype complex128$"),
-        ({"b": list("abcd")}, "^b must be real numbers, got dtype <U1$"),
-        ({"b": [0, 1, np.inf, 0]}, r"^b must be finite, but b\[2\] = inf$"),
-        ({"b": [[0, 1], [1, 0], [0, 0], [0, np.nan]]}, r"^b must be finite, but b\[3, 1\] = nan$"),
-        ({"x0": [0, np.nan, 0, 0]}, r"^x0 must be finite, but x0\[1\] = nan$"),
-        (
-            {"x0": np.zeros((4, 2))},
-            r"^x0 must have the shape of b, \(4,\), got \(4, 2\)$",
-        ),
-        ({"tol": 0}, "^tol must be a number above 0 and below 1, got 0$"),
-        ({"tol": 1.0}, r"^tol must be a number above 0 and below 1, got 1\.0$"),
-        ({"tol": np.nan}, "^tol must be a number above 0 and below 1, got nan$"),
-        ({"tol": "1e-8"}, "^tol must be a number above 0 and below 1, got '1e-8'$"),
-        ({"max_iter": -1}, "^max_iter must be None or an integer >= 0, got -1$"),
-        ({"max_iter": 2.5}, r"^max_iter must be None or an integer >= 0, got 2\.5$"),
-        ({"max_iter": True}, "^max_iter must be None or an integer >= 0, got True$"),
+        ({"b": np.zeros(3)}, r"b must have shape .*, got shape \(3,\)$"),
+        ({"b": np.zeros((2, 4, 1))}, r"b must have shape .*, got shape \(2, 4, 1\)$"),
+        ({"b": 1.0}, r"b must have shape .*, got shape \(\)$"),
+        ({"b": np.zeros(4, dtype=complex)}, "b must be real numbers, got dtype complex128$"),
+        ({"b": list("abcd")}, "b must be real numbers, got dtype <U1$"),
+        ({"b": [0, 1, np.inf, 0]}, r"b must be finite, but b\[2\] = inf$"),
+        ({"b": [[0, 1], [1, 0], [0, 0], [0, np.nan]]}, r"b must be finite, but b\[3, 1\] = nan$"),
+        ({"x0": [0, np.nan, 0, 0]}, r"x0 must be finite, but x0\[1\] = nan$"),
+        ({"x0": np.zeros((4, 2))}, r"x0 must have the shape of b, \(4,\), got \(4, 2\)$"),
+        *(({"tol": tol}, f"tol must .* got {tol!r}$") for tol in (0, 1.0, np.nan, "1e-8")),
+        *(({"max_iter": most}, f"max_iter must .* got {most}$") for most in (-1, 2.5, True)),
     ],
 )
 def test_bad_solve_arguments(arguments, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=f"^{text}"):
         LaplacianSolver(path(4)).solve(**({"b": np.zeros(4)} | arguments))
 
 

@@ -60,6 +60,7 @@ print("went on after", seen)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["resample", "online"])
 def test_an_interrupted_sparsifier_goes_on(scheme):
     done = subprocess.run(

@@ -19,6 +19,12 @@ def blocks_with_bridges(seed=0):
     return gallery.stochastic_blocks([150, 150, 150], 0.7, bridges=3, random_state=seed)
 
 
+def made(scheme="resample", random_state=0, edges=()):
+    """A sparsifier for those blocks, which has taken in some edges."""
+    empty = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=random_state)
+    return empty.update(*edges) if edges else empty
+
+
 def dumbbell(n=120):
     u, v = np.triu_indices(n, 1)
     w = np.ones(2 * len(u) + 1)
@@ -51,22 +57,17 @@ def test_a_budget_is_kept_and_epsilon_is_an_output():
 
 
 def test_memory_is_a_budget_of_edges():
-    few = StreamingSparsifier(n_nodes=400, memory="1.2MB", random_state=0).update(
-        gallery.complete(400)
+    few, more = (
+        sparsify(gallery.complete(400), memory=memory, random_state=0)
+        for memory in ("1.2MB", "2.4MB")
     )
-    more = StreamingSparsifier(n_nodes=400, memory="2.4MB", random_state=0).update(
-        gallery.complete(400)
-    )
-    assert few.snapshot().n_edges < 0.6 * more.snapshot().n_edges
+    assert few.n_edges < 0.6 * more.n_edges
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_snapshots_change_nothing(scheme):
     u, v, w = blocks_with_bridges().edges()
-    plain = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1).update(
-        u, v, w
-    )
-    watched = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1)
+    plain, watched = made(scheme, 1, (u, v, w)), made(scheme, 1)
     for part in np.array_split(np.arange(len(u)), 5):
         watched.update(u[part], v[part], w[part]).snapshot()
     assert watched.snapshot() == plain.snapshot()
@@ -77,11 +78,7 @@ def test_snapshots_change_nothing(scheme):
 def test_going_on_from_a_copy_gives_the_same_bits(scheme, way, tmp_path):
     u, v, w = blocks_with_bridges().edges()
     half = len(u) // 2
-    whole = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2).update(
-        u, v, w
-    )
-    first = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2)
-    first.update(u[:half], v[:half], w[:half])
+    whole, first = made(scheme, 2, (u, v, w)), made(scheme, 2, (u[:half], v[:half], w[:half]))
     if way == "file":
         first.save(tmp_path / "half.ohm")
         second = StreamingSparsifier.load(tmp_path / "half.ohm")
@@ -97,12 +94,8 @@ def test_merging_is_as_good_as_one_stream(at_once):
     graph = blocks_with_bridges()
     u, v, w = graph.edges()
     order = np.random.default_rng(0).permutation(len(u))
-    leaves = [
-        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=leaf).update(
-            u[part], v[part], w[part]
-        )
-        for leaf, part in enumerate(np.array_split(order, 4))
-    ]
+    parts = enumerate(np.array_split(order, 4))
+    leaves = [made(random_state=leaf, edges=(u[p], v[p], w[p])) for leaf, p in parts]
     if at_once:
         before = leaves[0].n_resamples_
         root = leaves[0].merge(*leaves[1:])
@@ -131,7 +124,7 @@ def test_counts():
 
 def test_a_bad_batch_leaves_all_as_it_was():
     u, v, w = blocks_with_bridges().edges()
-    sparsifier = StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update(u, v, w)
+    sparsifier = made("resample", 3, (u, v, w))
     before = pickle.dumps(sparsifier)
     bad = w.copy()
     bad[777] = -1.0
@@ -148,11 +141,8 @@ def test_a_bad_batch_leaves_all_as_it_was():
 
 def test_a_batch_may_come_as_one_tuple():
     u, v, w = blocks_with_bridges().edges()
-    apart = StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update(u, v, w)
-    assert (
-        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update((u, v, w)).stats_
-        == apart.stats_
-    )
+    apart = made("resample", 3, (u, v, w))
+    assert made("resample", 3).update((u, v, w)).stats_ == apart.stats_
     unit = StreamingSparsifier(n_nodes=450, random_state=3).update((u, v)).update((u, v, None))
     assert unit.weight_seen_ == 2 * len(u)
 

@@ -198,6 +198,7 @@ def test_a_forked_child_finds_the_same():
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.slow
 def test_memory_is_bounded():
     # All distances of 20,000 points would take 1.6 GB in float32.
     code = """

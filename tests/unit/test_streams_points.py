@@ -72,6 +72,7 @@ def test_knn_of_equal_points_and_outliers():
     np.testing.assert_array_equal(v, b)
 
 
+@pytest.mark.slow
 def test_knn_of_the_papers_points():
     for k, n_edges in [(100, 660_148), (12_000, 73_187_920)]:
         stream = knn_edges(gallery.paper_points(), n_neighbors=k, weights="uniform")

@@ -103,15 +103,7 @@ class GraphEdges(Edges):
         yield Batch(*self.graph.edges())
 
     def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
-        """Give all edges to a sparsifier, but weights too small for it if components stay equal.
-
-        Examples
-        --------
-        >>> from ohmlearn import StreamingSparsifier
-        >>> graph = Graph.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 1e-40])
-        >>> GraphEdges(graph).feed(StreamingSparsifier(random_state=0)).n_edges_seen_
-        2
-        """
+        """Give all edges to a sparsifier, but weights too small for it if components stay equal."""
         graph, smallest = self.graph, sparsifier.options.smallest_weight
         if graph.weights.min(initial=1.0) >= smallest:
             return super().feed(sparsifier)

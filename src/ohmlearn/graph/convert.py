@@ -202,12 +202,6 @@ def networkx_nodes(graph: Any) -> NodeTable | None:
     """Return the names of the nodes of a networkx graph; None if they are 0, 1, 2, ... already.
 
     Names that are neither all integers nor all strings, such as tuples, become strings.
-
-    Examples
-    --------
-    >>> import networkx
-    >>> networkx_nodes(networkx.grid_2d_graph(1, 2)).ids().tolist()
-    ['(0, 0)', '(0, 1)']
     """
     names = list(graph)
     types = set(map(type, names))

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import gallery
+from ohmlearn.edges import Edges
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 from ohmlearn.harmonic.solve_hfs import PRECONDITIONER_TOL, refine, solve_hfs
-from ohmlearn.points import FaissKnnEdges, KnnEdges, knn_edges
-from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.points import knn_edges
 from ohmlearn.report.process_cost import cpu_seconds, peak_memory
 from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -78,15 +78,13 @@ def _cost() -> dict[str, float]:
 
 
 def _sparsify(
-    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, scheme: Any = "resample"
+    job: dict[str, Any], edges: Edges, scheme: Any = "resample"
 ) -> tuple[Graph, dict[str, Any]]:
     start = time.perf_counter()
     sparsifier = StreamingSparsifier(
         n_nodes=edges.n_nodes, epsilon=job["epsilon"], scheme=scheme, random_state=job["seed"]
     )
-    for batch in edges:
-        sparsifier.update(*batch)
-    h = sparsifier.snapshot()
+    h = sparsifier.update(edges).snapshot()
     seen = sparsifier.n_edges_seen_
     return h, {
         "n_edges": seen,
@@ -98,7 +96,7 @@ def _sparsify(
 
 
 def _run_stream(
-    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: Edges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Run Sparse-HFS with one pass, with a few passes, and with enough for the exact answer.
 
@@ -138,7 +136,7 @@ def _run_stream(
 
 
 def _refine_all(
-    edges: KnnEdges | FaissKnnEdges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
+    edges: Edges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
 ) -> tuple[list[list[Floats]], float]:
     """Refine the answers for all draws until they are exact, with shared passes over the edges.
 
@@ -147,7 +145,7 @@ def _refine_all(
     component = h.components()[1]
     systems = [HFSSystem(component, draw, y[draw], gamma=GAMMA) for draw in draws]
     runs = [BlockCG(s.right_hand_sides, _preconditioner(h, s)) for s in systems]
-    source = as_edges(edges).open_passes(component, "the experiment")
+    source = edges.open_passes(component, "the experiment")
     answers: list[list[Floats]] = []
     errors = np.full(len(draws), np.inf)
     while errors.max() > EXACT_TOL and source.passes < EXACT_PASSES:
@@ -177,7 +175,7 @@ def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
 
 
 def _run_stored(
-    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: Edges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Run stable-HFS on the graph in memory for one draw, to compare the streams with it."""
     n_edges = sum(len(batch.u) for batch in edges)
@@ -196,7 +194,7 @@ def _run_stored(
 
 
 def _run_paper_scheme(
-    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: Edges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Run Sparse-HFS in one pass with the paper's way of sampling."""
     h, result = _sparsify(job, edges, "paper")

@@ -38,7 +38,7 @@ __all__ = [
     "SparsifierOptions",
 ]
 
-Duration = float | str | timedelta
+Duration = float | str | timedelta | np.timedelta64
 NOTHING = np.empty(0, np.int32)
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
