@@ -210,16 +210,18 @@ class KelnerLevin(Shown):
         >>> KelnerLevin(3, 0.5, random_state=0).update([0, 1, 2], [1, 2, 2]).n_self_loops
         1
         """
-        ends = check_node_ids(u, "u").astype(np.int64), check_node_ids(v, "v").astype(np.int64)
-        weights = np.ones(len(ends[0])) if w is None else check_weights(w, "w").astype(np.float64)
-        check_same_length(u=ends[0], v=ends[1], w=weights)
-        fault = _core.find_fault(self.n_nodes, self.n_jobs, *ends, weights)
+        a, b = check_node_ids(u, "u"), check_node_ids(v, "v")
+        if a.dtype != b.dtype:
+            a, b = a.astype(np.int64), b.astype(np.int64)
+        weights = np.ones(len(a)) if w is None else check_weights(w, "w").astype(np.float64)
+        check_same_length(u=a, v=b, w=weights)
+        fault = _core.find_fault(self.n_nodes, self.n_jobs, a, b, weights)
         if fault is not None:
             raise_edge_fault(fault, self.n_nodes, EdgeNames())
         # A copy is changed, which then replaces this sketch in one step: after Ctrl-C it is either
         # the old or the new one.
         changed = copy.copy(self)
-        changed._add(*ends, weights)
+        changed._add(a, b, weights)
         self.__dict__ = changed.__dict__
         return self
 
