@@ -186,13 +186,13 @@ class Contents:
         for run in find_runs(records["segment"]):
             own = records[run.start : run.stop]
             segment, rows = int(own["segment"][0]), own["rows"].astype(np.int64)
-            ends = self.segment_rows.get(segment, 0) + np.cumsum(rows)
-            own["first_row"] = ends - rows
-            self.segment_rows[segment] = int(ends[-1])
+            n_before, ends = self.segment_rows.get(segment, 0), np.cumsum(rows)
+            own["first_row"] = n_before + ends - rows
+            n_rows = int(ends[-1])
+            self.segment_rows[segment] = n_before + n_rows
             self.segment_ends[segment] = int(own["offset"][-1] + own["length"][-1])
-        n_rows = int(records["rows"].sum())
-        self.n_edges += n_rows
-        self.n_updates += n_rows
+            self.n_edges += n_rows
+            self.n_updates += n_rows
 
     def remove(self, segment: int, rows: Rows) -> None:
         """Take in removed rows, all of them live before."""
@@ -225,7 +225,7 @@ class Contents:
 
 def find_runs(values: NDArray[Any]) -> Iterator[range]:
     """Yield the places of neighbours that are equal."""
-    borders = np.flatnonzero(np.diff(values)) + 1
+    borders = np.flatnonzero(values[1:] != values[:-1]) + 1
     for first, stop in pairwise([0, *borders.tolist(), len(values)]):
         if stop > first:
             yield range(first, stop)
