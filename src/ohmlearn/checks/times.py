@@ -145,7 +145,7 @@ DURATION_KIND = Allowed(
 )
 
 
-def check_times(values: object, name: str = "t") -> Floats:
+def check_times(values: object) -> Floats:
     """Return times as float64; dates as seconds since 1970.
 
     Raises
@@ -153,7 +153,7 @@ def check_times(values: object, name: str = "t") -> Floats:
     ValueError
         If a time is missing or not finite, or a date is later than tomorrow.
     """
-    array, times, is_date = as_times(values, name)
+    array, times, is_date = as_times(values)
     if times.size == 0:
         return times
     latest = tomorrow() if is_date else LARGEST_TIME
@@ -164,44 +164,36 @@ def check_times(values: object, name: str = "t") -> Floats:
     remedy = "drop or correct such edges first"
     if is_date and times[at] > latest:
         raise ValueError(
-            f"dates must not be later than tomorrow, but {name}[{at}] = {array[at]}; {remedy}"
+            f"dates must not be later than tomorrow, but t[{at}] = {array[at]}; {remedy}"
         )
     if array.dtype.kind in "OUT" and not is_missing(array[at]) and math.isnan(times[at]):
         kind = "dates such as 2026-03-31T12:30:00Z" if is_date else "numbers"
         raise ValueError(
-            f"times must be all numbers or all dates; these are {kind}, but {name}[{at}] = "
+            f"times must be all numbers or all dates; these are {kind}, but t[{at}] = "
             f"{array[at]!r}; {remedy}"
         )
     must = "finite" if not math.isfinite(times[at]) else "below 2**63 in size"
-    raise ValueError(f"times must be {must}, but {name}[{at}] = {array[at]}; {remedy}")
+    raise ValueError(f"times must be {must}, but t[{at}] = {array[at]}; {remedy}")
 
 
-def as_times(
-    values: object, name: str = "t", dates: bool | None = None
-) -> tuple[NDArray[Any], Floats, bool]:
+def as_times(values: object, dates: bool | None = None) -> tuple[NDArray[Any], Floats, bool]:
     """Return values as an array, as times with NaN for those that are none, and if they are dates.
 
-    Parameters
-    ----------
-    values : array-like
-        Numbers, dates, or texts of either.
-    name : str
-        For messages.
-    dates : bool, optional
-        Whether objects and texts are dates; by default if most of them are. The others are NaN.
+    Objects and texts are dates if `dates` says so, by default if most of them are. The others are
+    NaN.
     """
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas, with a time zone
         values = np.asarray(values, dtype="M8[ns]")
     is_array = hasattr(values, "dtype") or hasattr(values, "__array__")
     array = np.asarray(values) if is_array else _as_array(values)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+        raise ValueError(f"t must be one-dimensional, got shape {array.shape}")
     if array.dtype.kind == "M":
         return array, _seconds(array), True
     if array.dtype.kind in "iuf":
         return array, np.ascontiguousarray(array, np.float64), False
     if array.dtype.kind not in "OUT":
-        raise ValueError(f"times must be numbers or dates, but {name} has dtype {array.dtype}")
+        raise ValueError(f"times must be numbers or dates, but t has dtype {array.dtype}")
     return array, *_from_objects(array, dates)
 
 

@@ -45,17 +45,10 @@ class HasLiveEdges(Protocol):
 
 
 def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = True) -> Edges:
-    """Return edges in any form as `Edges`.
+    """Return edges in any form as `Edges`; `nodes` has the ids so far, which a table continues.
 
-    Parameters
-    ----------
-    given : Edges, EdgeLog, Graph, tuple of arrays, graph of networkx, table, path, list of edges, \
-iterable of batches, or function that returns one
-    nodes : NodeTable, optional
-        The ids so far, which a table continues.
-    is_first : bool
-        Whether no edges were taken before. If some were, and had numbers but no ids, ids cannot be
-        matched with them. Then graphs and tables with ids are refused.
+    If edges were taken before (`is_first` is False) and had numbers but no ids, ids cannot be
+    matched with them. Then graphs and tables with ids are refused.
     """
     if isinstance(given, Edges):
         return CheckedEdges(given) if _is_foreign(type(given)) else given
@@ -111,18 +104,9 @@ def as_edges_and_sparsifier(
 ) -> tuple[Edges, Graph]:
     """Return the edges of a graph, and its sparsifier `h` as a Graph.
 
-    Arguments in the wrong order and different ids are refused. The `view` of the sparsifier says
-    which of the edges it approximates, if times matter.
-
-    Parameters
-    ----------
-    edges : object
-        See `as_edges`.
-    h : Graph, or an object whose ``snapshot()`` returns one
-    call : str
-        The call as the user writes it, for messages.
-    at, since : number or date, optional
-        Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
+    Arguments in the wrong order and different ids are refused; `call` is what the user writes, for
+    messages. `at` and `since` choose a graph of `h`, see `StreamingSparsifier.snapshot`. The `view`
+    of the sparsifier says which of the edges it approximates, if times matter.
     """
     if isinstance(edges, Edges) and edges.is_sample:
         raise TypeError(

@@ -47,27 +47,11 @@ BLANK, NEWLINE = 32, 10
 class RowFilter:
     """The condition of ``where`` for the columns of one source.
 
-    Parameters
-    ----------
-    source : str
-        Name for messages.
-    where : str
-    names : sequence of str, or None
-        Columns of the source; None if they have no names. Then a name is a position.
-    folders : mapping
-        Columns from names of folders, see `find_folder_columns`.
-    is_text : bool
-        Whether each field is read as what it is compared with, as in text and JSON. In a table with
-        types, a column that cannot be compared is refused.
-    n_columns : int, optional
-        Number of columns, if they may have no names.
-
-    Attributes
-    ----------
-    columns : list of str
-        Columns of the source that the condition needs.
-    positions : list of int
-        Their positions, if the source has names or `n_columns` is given.
+    If `names` is None, the columns have no names, and positions are used instead; then `n_columns`
+    says how many there are. `folders` has columns from names of folders. With `is_text` each field
+    is read as what it is compared with, as in text and JSON; in a table with types, a column that
+    cannot be compared is refused. `columns` are those of the source that the condition needs, and
+    `positions` where they are.
     """
 
     def __init__(

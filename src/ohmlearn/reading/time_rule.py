@@ -38,29 +38,15 @@ class TimeRule:
 
     Times are dates, Unix times in some unit, or other numbers. Dates and Unix times must not be
     later than tomorrow, unless `latest` says another limit. Other numbers have no limit by default.
-
-    Parameters
-    ----------
-    latest : number or date, optional
-        Later times are bad.
-
-    Attributes
-    ----------
-    is_known : bool
-        Whether a time has been seen.
-    unit : {"date", "s", "ms", "us", "ns"} or None
-        None for numbers that are not Unix times.
-    live : bool
-        Whether the stream may last for days, so that tomorrow moves on.
     """
 
     def __init__(self, latest: object = None) -> None:
         self._given = latest
         self._given_date = latest is not None and not isinstance(latest, Real | Decimal)
         self._tomorrow = tomorrow()
-        self.is_known = False
-        self.unit: str | None = None
-        self.live = False
+        self.is_known = False  # whether a time has been seen
+        self.unit: str | None = None  # "date", "s", "ms", "us", "ns", or None for other numbers
+        self.live = False  # whether the stream may last for days, so that tomorrow moves on
 
     @property
     def dates(self) -> bool | None:
