@@ -1,29 +1,25 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.checks.parameters import check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
-from ohmlearn.estimators.problem import ClassProblem
-from ohmlearn.harmonic.hfs_system import Normalization
-from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.estimators.problem import ClassifierParameters, ClassProblem
 
 __all__ = ["HFSClassifier"]
 
 Floats = NDArray[np.float64]
 
 
-class HFSClassifier(ClassifierMixin, HFSEstimator):
+class HFSClassifier(ClassifierMixin, HFSEstimator, ClassifierParameters):
     """Labels all nodes of a graph from a few labelled ones.
 
     The edges are computed from points or read from a stream. One pass over them leaves a sparsifier
@@ -185,51 +181,6 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     contradicting_: NDArray[np.int64]
     class_prior_: Floats
     method_losses_: dict[str, float]
-
-    def __init__(
-        self,
-        *,
-        affinity: str | Callable[..., Any] = "knn",
-        n_neighbors: int = NEIGHBORS,
-        weights: Literal["uniform", "gaussian"] = WEIGHTS,
-        metric: Literal["euclidean", "cosine"] = "euclidean",
-        neighbors: Literal["exact", "faiss"] = "exact",
-        kernel_gamma: float | None = None,
-        gamma: float | Literal["auto"] = "auto",
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        passes: int = 3,
-        normalization: Normalization = "stable",
-        method: Method | Literal["auto"] = "harmonic",
-        class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None,
-        calibration: Literal["loo"] | None = "loo",
-        tol: float = 1e-6,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        half_life: Any = None,
-        horizon: Any = None,
-    ) -> None:
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-        self.neighbors = neighbors
-        self.kernel_gamma = kernel_gamma
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.passes = passes
-        self.normalization = normalization
-        self.method = method
-        self.class_prior = class_prior
-        self.calibration = calibration
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.half_life = half_life
-        self.horizon = horizon
 
     def _labels_of(self, problem: ClassProblem) -> dict[str, Any]:
         return {"classes_": problem.classes, "contradicting_": problem.contradicting}

@@ -5,10 +5,9 @@ labelling job, and show what it found as attributes.
 """
 
 import os
-from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import scipy.sparse
@@ -24,7 +23,12 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
-from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
+from ohmlearn.estimators.problem import (
+    HFSParameters,
+    NumberProblem,
+    Problem,
+    SharedParameters,
+)
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
@@ -48,18 +52,11 @@ ANSWERS = (
 )  # fmt: skip
 
 
-class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
+class HFSEstimator(SharedParameters, BaseEstimator):
     """Common part of the classifier and the regressor."""
 
     _kind: ClassVar[type[Problem]]
     _narrower: ClassVar[Constraints] = {}  # constraints that differ from those of the classifier
-    affinity: str | Callable[..., Any]
-    n_neighbors: int
-    weights: Literal["uniform", "gaussian"]
-    metric: Literal["euclidean", "cosine"]
-    neighbors: Literal["exact", "faiss"]
-    kernel_gamma: float | None
-    n_jobs: int | None
     # What `_set` sets: edges and labels, then the answer.
     kept_: KeptGraph
     problem_: Any

@@ -1,6 +1,6 @@
 """The regressor: numbers for all nodes from those of a few."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,18 +8,24 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.checks.parameters import Constraints, Options
 from ohmlearn.estimators.answer import NumberAnswer
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
-from ohmlearn.estimators.problem import NumberProblem
+from ohmlearn.estimators.problem import NumberProblem, SharedParameters
 
 __all__ = ["HFSRegressor"]
 
 Floats = NDArray[np.float64]
 
 
-class HFSRegressor(RegressorMixin, HFSEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressorParameters(SharedParameters):
+    """All parameters of `HFSRegressor`."""
+
+    normalization: Literal["stable"] | None = None
+
+
+class HFSRegressor(RegressorMixin, HFSEstimator, RegressorParameters):
     """Computes a number for every node of a graph from the numbers of a few.
 
     Works like `HFSClassifier`. The answer is the mean of the given numbers plus a harmonic
@@ -63,45 +69,6 @@ n_iter_, n_features_in_
     _kind = NumberProblem
     _narrower: ClassVar[Constraints] = {"normalization": (Options(("stable",)), None)}
     mean_: float
-
-    def __init__(
-        self,
-        *,
-        affinity: str | Callable[..., Any] = "knn",
-        n_neighbors: int = NEIGHBORS,
-        weights: Literal["uniform", "gaussian"] = WEIGHTS,
-        metric: Literal["euclidean", "cosine"] = "euclidean",
-        neighbors: Literal["exact", "faiss"] = "exact",
-        kernel_gamma: float | None = None,
-        gamma: float | Literal["auto"] = "auto",
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        passes: int = 3,
-        normalization: Literal["stable"] | None = None,
-        tol: float = 1e-6,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        half_life: Any = None,
-        horizon: Any = None,
-    ) -> None:
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-        self.neighbors = neighbors
-        self.kernel_gamma = kernel_gamma
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.passes = passes
-        self.normalization = normalization
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.half_life = half_life
-        self.horizon = horizon
 
     def _answers_of(self, answer: NumberAnswer) -> dict[str, Any]:
         return {**super()._answers_of(answer), "mean_": answer.problem.mean}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import passes_before, phase
@@ -61,9 +61,11 @@ from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 __all__ = [
     "METHODS",
     "ClassProblem",
+    "ClassifierParameters",
     "HFSParameters",
     "NumberProblem",
     "Problem",
+    "SharedParameters",
     "automatic_gamma",
     "most_left_out",
 ]
@@ -79,9 +81,9 @@ RESTART_GAMMA = 30.0
 MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
 
-@dataclass(frozen=True)
-class HFSParameters:
-    """The parameters of `HFSClassifier`, which describes them; the regressor uses most of them."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class SharedParameters:
+    """The parameters of classifier and regressor; `HFSClassifier` describes them."""
 
     affinity: str | Callable[..., Any] = "knn"
     n_neighbors: int = NEIGHBORS
@@ -93,16 +95,27 @@ class HFSParameters:
     epsilon: float | None = LABEL_EPSILON
     max_edges: int | None = None
     passes: int = 3
-    normalization: Normalization = "stable"
-    method: Method | Literal["auto"] = "harmonic"
-    class_prior: Any = None
-    calibration: Literal["loo"] | None = "loo"
     tol: float = 1e-6
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0
     half_life: Any = None
     horizon: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClassifierParameters(SharedParameters):
+    """All parameters of `HFSClassifier`."""
+
+    normalization: Normalization = "stable"
+    method: Method | Literal["auto"] = "harmonic"
+    class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
+    calibration: Literal["loo"] | None = "loo"
+
+
+@dataclass(kw_only=True)
+class HFSParameters(ClassifierParameters):
+    """Parameters of the job, which nothing changes once they are checked."""
 
     CONSTRAINTS: ClassVar[Constraints] = {
         "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
@@ -129,15 +142,7 @@ class HFSParameters:
 
     @classmethod
     def check(cls, owner: str, values: dict[str, Any], **narrower: tuple[Any, ...]) -> Self:
-        """Return parameters after a check; `owner` is named in messages.
-
-        Examples
-        --------
-        >>> HFSParameters.check("HFSClassifier", {"passes": 0})
-        Traceback (most recent call last):
-        ...
-        ohmlearn.errors.InputError: passes of HFSClassifier must be an integer >= 1, got 0
-        """
+        """Return parameters after a check; `owner` is named in messages."""
         check_parameters(owner, {**cls.CONSTRAINTS, **narrower}, values)
         return cls(**values)
 
