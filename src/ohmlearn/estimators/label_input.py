@@ -7,7 +7,7 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -58,13 +58,23 @@ BY_NODE = "a dict {node: weight}, or a Series with nodes as its index"
 class Labels(NamedTuple):
     """Labels in rows; a node may have several."""
 
-    nodes: Any  # numbers, or the ids of a stream
+    nodes: NDArray[Any]  # numbers; or the ids of a stream, as objects
     values: NDArray[Any]  # classes or numbers
     weights: Floats
     soft: NDArray[np.bool_]  # whether the row is a share of a distribution
     classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
     id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether nodes are ids, not numbers yet."""
+        return self.nodes.dtype.kind == "O"
+
+    def take(self, at: NDArray[Any]) -> "Labels":
+        """Return some of the rows, in the order of `at`."""
+        nodes, values, weights, soft = (column[at] for column in self[:4])
+        return self._replace(nodes=nodes, values=values, weights=weights, soft=soft)
 
 
 class NodeLabels(NamedTuple):
@@ -101,24 +111,24 @@ def is_mapping(y: Any, ids: NodeTable | None) -> bool:
 
 def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     """Replace node ids by numbers and sort by them; ids that no edge has get the next free ones."""
-    if ids is None or isinstance(labels.nodes, np.ndarray):
+    if ids is None or not labels.has_ids:
         _refuse_doubtful_order(ids)
         return labels
-    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
-    unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
-    if len(unknown) == len(nodes):
+    nodes, is_unknown = _find_unknown(labels, ids)
+    if is_unknown.all():
         there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
         refuse_source(
             labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
         )
     numbers = ids.add(nodes).astype(np.int64)
-    order = np.argsort(numbers, kind="stable")
-    return labels._replace(
-        nodes=numbers[order],
-        values=labels.values[order],
-        weights=labels.weights[order],
-        soft=labels.soft[order],
-    )
+    return labels._replace(nodes=numbers).take(np.argsort(numbers, kind="stable"))
+
+
+def _find_unknown(labels: Labels, ids: NodeTable) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the ids of labelled nodes as the edges have them, and whether no edge has them."""
+    given = labels.nodes.tolist()
+    nodes = as_node_ids(labels.path, given, ids.kind, ids.kinds, heading=labels.id_heading)
+    return nodes, np.ma.getmaskarray(ids.find(nodes, missing="mask"))
 
 
 def _refuse_doubtful_order(ids: NodeTable | None) -> None:
@@ -138,11 +148,11 @@ def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
     Of a stream they cannot be refused: its nodes are known only after it has been read, and a
     node without an edge may have a label.
     """
-    if ids is None or isinstance(labels.nodes, np.ndarray):
+    if ids is None or not labels.has_ids:
         return
-    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
-    unknown = nodes[np.ma.getmaskarray(ids.find(nodes, missing="mask"))].tolist()
-    if unknown:
+    nodes, is_unknown = _find_unknown(labels, ids)
+    if is_unknown.any():
+        unknown = nodes[is_unknown].tolist()
         raise ValueError(
             f"{labels.path} has {len(unknown):,} labels of nodes that are not in the graph, such "
             f"as {unknown[0]!r}; leave them out, or add the nodes to the graph"
@@ -177,34 +187,20 @@ def find_contradictions(labels: Labels) -> NDArray[np.int64]:
 def find_classes(
     y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
 ) -> Labels:
-    """Return a row for each label; -1, None, NaN and the weight 0 mean unlabelled.
-
-    Examples
-    --------
-    >>> labels = find_classes(["spam", None, "ham"])
-    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
-    ([0, 2], ['spam', 'ham'], [1.0, 1.0])
-    >>> labels = find_classes({7: ["a", "b"], 3: {"a": 1, "b": 3}})
-    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
-    ([7, 7, 3, 3], ['a', 'b', 'a', 'b'], [1.0, 1.0, 0.25, 0.75])
-    """
+    """Return a row for each label; -1, None, NaN and the weight 0 mean unlabelled."""
     labels = _split(y, n_nodes, ids, sample_weight, classes=True)
-    values = labels.values
-    known = labels.weights > 0
+    values, known = labels.values, labels.weights > 0
     if values.dtype.kind == "O":
         known &= np.array([not is_unlabelled(value) for value in values], dtype=bool)
-        values = values[known]
-        _check_scalars(values)
-        values = np.array(values.tolist())
     elif values.dtype.kind == "f":
         _refuse_infinity(values)
         known &= ~np.isnan(values) & (values != -1)
-        values = values[known]
     elif values.dtype.kind == "i":
         known &= values != -1
-        values = values[known]
-    else:
-        values = values[known]
+    values = values[known]
+    if values.dtype.kind == "O":
+        _check_scalars(values)
+        values = np.array(values.tolist())
     if len(values) == 0:
         raise InputError(
             f"{Param('y')} has no label: all entries are -1, None or NaN, or have zero weight, "
@@ -220,7 +216,7 @@ def find_classes(
             f"number is a class"
         )
     _warn_names(values, labels.path)
-    return _choose(labels, known)._replace(values=values)
+    return labels.take(known)._replace(values=values)
 
 
 def code_classes(labels: Labels) -> Labels:
@@ -242,14 +238,7 @@ def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
 def find_values(
     y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
 ) -> Labels:
-    """Return a row for each number; None, NaN and the weight 0 mean unknown.
-
-    Examples
-    --------
-    >>> labels = find_values([1.5, None, -1.0])
-    >>> labels.nodes.tolist(), labels.values.tolist()
-    ([0, 2], [1.5, -1.0])
-    """
+    """Return a row for each number; None, NaN and the weight 0 mean unknown."""
     labels = _split(y, n_nodes, ids, sample_weight, classes=False)
     values = labels.values
     if values.dtype.kind == "O":
@@ -267,22 +256,7 @@ def find_values(
             f"{Param('y')} has no value: all entries are None or NaN, or have zero weight, which "
             f"mean unknown; at least one number must be given"
         )
-    return _choose(labels, known)._replace(values=numbers[known])
-
-
-def _choose(labels: Labels, known: NDArray[np.bool_]) -> Labels:
-    """Return some of the rows."""
-    nodes = labels.nodes
-    if isinstance(nodes, np.ndarray):
-        nodes = nodes[known]
-    else:
-        nodes = [node for node, labelled in zip(nodes, known, strict=True) if labelled]
-    return labels._replace(
-        nodes=nodes,
-        values=labels.values[known],
-        weights=labels.weights[known],
-        soft=labels.soft[known],
-    )
+    return labels.take(known)._replace(values=numbers[known])
 
 
 def _split(
@@ -295,7 +269,6 @@ def _split(
             "each node, or a dict {node: label}"
         )
     path, id_heading, names = "y", None, None
-    nodes: Any
     if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
@@ -320,23 +293,22 @@ def _split(
         names = np.arange(entries.shape[1]) if names is None else names
     else:
         at, values, parts, soft = _as_rows(entries, classes)
-    weights = parts * weigh_rows(
-        sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
-    )
-    nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
-    return Labels(nodes, values, weights, soft, names, path, id_heading)
+    given = is_mapping(y, ids), is_mapping(sample_weight, ids)
+    parts = parts * weigh_rows(sample_weight, nodes, at, soft, *given)
+    return Labels(nodes[at], values, parts, soft, names, path, id_heading)
 
 
-def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
+def _split_mapping(
+    y: Any, ids: NodeTable | None, classes: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
-        return y.index.tolist(), _as_array(y, classes)
+        return _as_objects(y.index.tolist()), _as_array(y, classes)
     path = getattr(y, "path", None)
     y = as_dict(y)
-    entries = np.empty(len(y), dtype=object)
-    entries[:] = list(y.values())
+    entries = _as_objects(y.values())
     if ids is not None:
-        return list(y), entries
+        return _as_objects(y), entries
     if path is not None:  # ids in files are strings
         return as_node_ids(path, list(y), "int64"), entries
     named = next((key for key in y if isinstance(key, str)), None)
@@ -347,6 +319,11 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
         )
     whole = [int(x) if isinstance(x, float) and x.is_integer() else x for x in y]
     return check_node_ids(whole, "y.keys()").astype(np.int64), entries
+
+
+def _as_objects(values: Collection[Any]) -> NDArray[Any]:
+    """Return a vector of objects, also if these are lists or tuples."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
@@ -373,8 +350,7 @@ def _as_array(y: Any, classes: bool) -> NDArray[Any]:
 def _keep_integers(y: Any, values: NDArray[Any]) -> NDArray[Any]:
     """Return the entries as they were if numpy turned integers to floats for what is missing."""
     column = y.iloc[:, 0] if hasattr(y, "iloc") and y.ndim == 2 else y
-    entries = np.empty(len(values), dtype=object)
-    entries[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    entries = _as_objects(column.to_pylist() if hasattr(column, "to_pylist") else list(column))
     whole = any(isinstance(entry, Integral) for entry in entries)
     return entries.reshape(values.shape) if whole else values
 
@@ -389,27 +365,19 @@ def _as_rows(
     if entries.dtype.kind != "O" or not any(map(has_several, entries)):
         n = len(entries)
         return np.arange(n), entries, np.ones(n), np.zeros(n, dtype=bool)
-    at: list[int] = []
-    values: list[Any] = []
-    parts: list[float] = []
-    soft: list[bool] = []
+    rows: list[tuple[int, Any, float, bool]] = []
     for number, entry in enumerate(entries):
-        is_soft = isinstance(entry, Mapping)
-        if is_soft and not classes:
-            raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
-        labels = list(entry) if has_several(entry) else [entry]
-        if is_soft:
+        if isinstance(entry, Mapping):
+            if not classes:
+                raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
             row = np.array([list(entry.values())], dtype=object)
-            parts.extend(normalise_shares(row, f"the entry {entry!r} of y")[0])
+            shares = normalise_shares(row, f"the entry {entry!r} of y")[0].tolist()
+            rows += [(number, *one, True) for one in zip(entry, shares, strict=True)]
         else:
-            parts.extend([1.0] * len(labels))
-        values.extend(labels)
-        at.extend([number] * len(labels))
-        soft.extend([is_soft] * len(labels))
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    positions = np.array(at, dtype=np.int64)
-    return positions, column, np.array(parts, dtype=np.float64), np.array(soft, dtype=bool)
+            labels = entry if has_several(entry) else [entry]
+            rows += [(number, label, 1.0, False) for label in labels]
+    at, values, parts, soft = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return np.array(at, np.int64), _as_objects(values), np.array(parts), np.array(soft, bool)
 
 
 def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
@@ -517,7 +485,7 @@ def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
 
 def weigh_rows(
     sample_weight: Any,
-    nodes: Any,
+    nodes: NDArray[Any],
     at: NDArray[np.int64],
     soft: NDArray[np.bool_],
     by_node: bool,
@@ -539,7 +507,7 @@ def weigh_rows(
             f"{type(sample_weight).__name__}"
         )
     if by_node:
-        return _weigh_by_node(as_dict(sample_weight), nodes, at, soft)
+        return _weigh_by_node(as_dict(sample_weight), nodes.tolist(), at, soft)
     weights = _as_weights(sample_weight, "sample_weight")
     if weights.shape != (len(nodes),):
         raise InputError(
@@ -550,34 +518,31 @@ def weigh_rows(
 
 
 def _weigh_by_node(
-    given: dict[Any, Any], nodes: Any, at: NDArray[np.int64], soft: NDArray[np.bool_]
+    given: dict[Any, Any], names: list[Any], at: NDArray[np.int64], soft: NDArray[np.bool_]
 ) -> Floats:
-    names = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
     if given and given.keys().isdisjoint(names):
         raise InputError(
             f"{Param('sample_weight')} has no node of y; it has {next(iter(given))!r}, and y has "
             f"{names[:1]}"
         )
     own = [given.get(name, 1.0) for name in names]
-    lists = [number for number, weight in enumerate(own) if has_several(weight)]
-    single = own.copy()
-    for number in lists:
-        single[number] = 1.0
+    lists = {number: weight for number, weight in enumerate(own) if has_several(weight)}
+    single = [1.0 if number in lists else weight for number, weight in enumerate(own)]
     weights = _as_weights(single, "sample_weight", names)[at]
-    for number in lists:
+    for number, weight in lists.items():
         name = f"sample_weight[{names[number]!r}]"
-        start, stop = np.searchsorted(at, (number, number + 1))  # entries are in order
-        each = _as_weights(own[number], name)
-        if each.shape != (stop - start,) or soft[start:stop].any():
+        rows = slice(*np.searchsorted(at, (number, number + 1)))  # entries are in order
+        each = _as_weights(weight, name)
+        if each.shape != at[rows].shape or soft[rows].any():
             raise ValueError(
                 f"{name} must be one number, or a list with one for each label of the node, got "
-                f"{own[number]!r}"
+                f"{weight!r}"
             )
-        weights[start:stop] = each
+        weights[rows] = each
     return weights
 
 
-def _as_weights(given: Any, name: str, keys: Sequence[Any] | None = None) -> Floats:
+def _as_weights(given: Any, name: str, keys: list[Any] | None = None) -> Floats:
     """Return an array of weights; `keys` are what they are known by, else their positions."""
     try:
         weights = np.array(given, dtype=np.float64)
@@ -602,14 +567,6 @@ def by_node(given: Any, *, by_index: bool) -> Any:
     Tables with two columns do, the nodes and the labels; one of pandas may be a matrix of shares of
     the classes instead, see `_is_table`. A pandas Series does by its index, if `by_index`; for
     points, scikit-learn's interface wants the order of the points, whatever the index is.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> by_node(pyarrow.table({"node": ["ann", "bob"], "label": [1, 2]}), by_index=True)
-    {'ann': 1, 'bob': 2}
-    >>> by_node([1, 2], by_index=True)
-    [1, 2]
     """
     library, name = type(given).__module__.partition(".")[0], type(given).__name__
     if library == "pandas" and name == "Series" and by_index:
@@ -711,8 +668,9 @@ def _refuse_pairs(y: Any, by_index: bool) -> None:
 def as_dict(given: Any) -> dict[Any, Any]:
     """Return a mapping or a pandas Series as a dict; a Series may have a node several times."""
     if not isinstance(given, Mapping):
-        found = _gather(given.items(), given.index.name)
-        found.has_default_index = _is_default(given.index)
+        found, index = _gather(given.items(), given.index.name), given.index
+        is_range = type(index).__name__ == "RangeIndex" and index.name is None
+        found.has_default_index = is_range and (index.start, index.step) == (0, 1)
         return found
     _check_nodes(given)
     return dict(given)
@@ -722,13 +680,7 @@ class NodeDict(dict[Any, Any]):
     """Values by node; the heading of the nodes may say of which kind they are."""
 
     id_heading: str | None = None
-    has_default_index = False  # that of a pandas Series which was given no index
-
-
-def _is_default(index: Any) -> bool:
-    """Whether an index of pandas is 0, 1, 2, ... because none was given."""
-    is_range = type(index).__name__ == "RangeIndex" and index.name is None
-    return is_range and (index.start, index.step) == (0, 1)
+    has_default_index = False  # 0, 1, 2, ..., because a pandas Series was given none
 
 
 def warn_default_index(y: Any, n_nodes: int) -> None:
@@ -751,8 +703,7 @@ def _gather(rows: Iterable[tuple[Any, Any]], heading: Any = None) -> NodeDict:
 def _check_nodes(nodes: Iterable[Any]) -> None:
     """Refuse what cannot be the id of a node."""
     for node in nodes:
-        is_number = isinstance(node, float)
-        if node is None or (is_number and node != node) or type(node).__name__ in MISSING:
+        if _is_missing(node) or (isinstance(node, float) and node != node):
             raise ValueError(
                 f"labels and weights belong to nodes, but {node!r} is no id; leave it out"
             )

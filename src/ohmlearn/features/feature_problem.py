@@ -396,7 +396,7 @@ class FeatureProblem:
     def refuse_unknown(self, labels: Labels) -> None:
         """Refuse labels of nodes that the graph does not have, because they may be mistyped."""
         refuse_unknown(labels, self.known.nodes)
-        if isinstance(labels.nodes, np.ndarray) and labels.nodes.max(initial=-1) >= self.n_nodes:
+        if not labels.has_ids and labels.nodes.max(initial=-1) >= self.n_nodes:
             raise ValueError(
                 f"y has a label of node {labels.nodes.max()}, but the nodes of the graph are 0 to "
                 f"{self.n_nodes - 1}"
