@@ -22,7 +22,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ohmlearn.errors import InputError, InPython
+from ohmlearn.errors import InputError, InPython, text_of
 
 MAGIC = b"OHMLEARN"
 VERSION = 2
@@ -169,6 +169,25 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file of `write_arrays`; raise a ValueError with the reason for any other file."""
     with open(path, "rb") as file:
         return _read(path, file)
+
+
+# Errors of arrays and values that can be anything.
+IMPOSSIBLE = (
+    ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError,
+    MemoryError,
+)  # fmt: skip
+
+
+@contextmanager
+def refuse_damaged(path: str | os.PathLike[str], what: str, again: str) -> Iterator[None]:
+    """Name the file and a remedy if what is made of its arrays refuses them."""
+    try:
+        yield
+    except IMPOSSIBLE as error:
+        raise InputError(
+            f"{path} holds no {what} that can continue: {text_of(error)}; restore it from a copy, "
+            f"or {again}"
+        ) from error
 
 
 def unpack_arrays(content: bytes, name: str) -> dict[str, Any]:

@@ -140,6 +140,9 @@ def test_since_without_horizon_leaves_out_earlier_edges() -> None:
     model.refine(edges, passes=9)
     same.refine((u[late], v[late]), passes=9)
     assert np.array_equal(model.scores_, same.scores_)
+    n_before = model.kept_.n_edges_seen
+    model.update(([0, 2], [1, 3], None, [0.1, 0.9]), solve=False)
+    assert model.kept_.n_edges_seen == n_before + 1
     with pytest.raises(ValueError, match="have no times"):
         HFSClassifier(**how).fit_edges((u, v), labels, since=0.5)
 

@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from ohmlearn.edges import Edges
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.label_job import Labelling
-    from ohmlearn.estimators.source_ledger import Recorded
-    from ohmlearn.estimators.state_file import StateFile
+    from ohmlearn.estimators.state_file import Recorded, StateFile
     from ohmlearn.features import NodeFeatures
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
     from ohmlearn.graph import Graph
@@ -387,7 +386,7 @@ class StateJob:
         from ohmlearn.checks.times import check_moment
         from ohmlearn.cli.state_option import change_options, join_labels
         from ohmlearn.estimators.problem import ClassProblem
-        from ohmlearn.estimators.source_ledger import Recorded
+        from ohmlearn.estimators.state_file import Recorded
 
         kept, options, labels = found.kept, self._options, self._labels
         new = stream if isinstance(stream, Recorded) else None

@@ -554,11 +554,6 @@ def _by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -
     """Return ``function(*matrices)``, computed for some rows after the other to save memory.
 
     The function must treat each row by itself.
-
-    Examples
-    --------
-    >>> _by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
-    array([2., 2., 2.])
     """
     n_rows, n_columns = matrices[0].shape
     size = max(1, BLOCK_CELLS // max(1, n_columns))

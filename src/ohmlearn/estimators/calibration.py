@@ -63,13 +63,6 @@ def scale_scores(scores: Floats, there: NDArray[np.bool_], spread: float) -> Flo
         any gets zeros.
     spread : float
         Typical size of scores, from `spread_of`.
-
-    Examples
-    --------
-    >>> there = np.ones((2, 2), dtype=bool)
-    >>> scale_scores(np.array([[3.0, 1.0], [0.5, 0.0]]), there, 1.0)
-    array([[ 1. , -1. ],
-           [ 0.5, -0.5]])
     """
     centred = _centre(scores, there)
     count = np.maximum(np.count_nonzero(there, axis=1), 1)
@@ -140,15 +133,6 @@ def fit_calibration(
         Exponents of some nodes, on which the average over all pairs is approximated.
     weights : ndarray of shape (n_labels,), optional
         How much each label counts; their sum is what they count together.
-
-    Examples
-    --------
-    Labels that are as likely wrong as right get the probability one half:
-
-    >>> x = np.tile([[1.0, -1.0]], (40, 1))
-    >>> y = np.tile(np.eye(2), (20, 1))
-    >>> fit_calibration(x, y, x).apply(x)[0].round(1)
-    array([0.5, 0.5])
     """
     weights = np.ones(len(left_out)) if weights is None else weights
     n_classes = left_out.shape[1]
@@ -204,14 +188,7 @@ class AccuracyEstimate(NamedTuple):
 
 
 def estimate_accuracy(right: Floats, weights: Floats | None = None) -> AccuracyEstimate:
-    """Return the mean of `right` and a 95% interval (Wilson's, with the variance of `VARIANCE`).
-
-    Examples
-    --------
-    >>> estimate = estimate_accuracy(np.array([1.0] * 8 + [0.0] * 2))
-    >>> round(estimate.low, 2), round(estimate.value, 2), round(estimate.high, 2)
-    (0.42, 0.8, 0.96)
-    """
+    """Return the mean of `right` and a 95% interval (Wilson's, with the variance of `VARIANCE`)."""
     weights = np.ones(len(right)) if weights is None else weights
     value = float(np.average(right, weights=weights))
     n = float(weights.sum() ** 2 / np.sum(weights**2)) / VARIANCE
@@ -248,12 +225,6 @@ def match_shares(
 
     Each step adds to b a part of log(wanted share / present share), times the temperature. The best
     of all steps is returned, because nodes are whole and shares cannot always be met.
-
-    Examples
-    --------
-    >>> x = np.log(np.array([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2], [0.9, 0.1]]))
-    >>> np.argmax(x + match_shares(x, np.array([0.5, 0.5])), axis=1)
-    array([1, 1, 0, 0])
     """
     n, n_classes = exponents.shape
     offsets = best = np.zeros(n_classes)
@@ -274,11 +245,6 @@ def check_shares(given: Any, classes: NDArray[Any], *, warns: bool = False) -> F
     """Return shares of the classes that sum to 1, from an array or a dict {class: share}.
 
     With `warns`, those that did not are reported.
-
-    Examples
-    --------
-    >>> check_shares({"ham": 3, "spam": 1}, np.array(["ham", "spam"]))
-    array([0.75, 0.25])
     """
     names = classes.tolist()
     if isinstance(given, Mapping):

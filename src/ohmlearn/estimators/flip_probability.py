@@ -62,19 +62,6 @@ def flip_probabilities(
         That of the replicates, see `StreamingSparsifier.replicate`.
     unlabelled : ndarray of bool, shape (n_nodes,)
         Nodes that get their label from others. The answer for all others is 0.
-
-    Examples
-    --------
-    All noise is equally large. The third node has the label of its only neighbour that differs
-    from the rest.
-
-    >>> from ohmlearn import gallery
-    >>> scores = np.array([[1.0, 0.0], [0.9, 0.0], [0.0, 0.2], [1.0, 0.0], [0.8, 0.0]])
-    >>> noise = 0.5 * np.array([[0.1, 0.0]] * 5)
-    >>> everywhere = np.ones(5, dtype=bool)
-    >>> noisy = [scores + noise, scores - noise]
-    >>> flip_probabilities(gallery.complete(5), scores, noisy, 0.5, everywhere).round(2) + 0.0
-    array([0.  , 0.  , 0.12, 0.  , 0.  ])
     """
     n, n_classes = scores.shape
     flips = np.zeros(n)
@@ -131,12 +118,6 @@ def _chance_of_another(mean: Floats, deviation: Floats, label: NDArray[np.int64]
 
     With z that of the label, in units of the deviation, it is the largest if all others are below
     it: the integral of the product of ndtr(z + gap) over the normal density of z.
-
-    Examples
-    --------
-    >>> mean, label = np.zeros((1, 5)), np.array([0])
-    >>> _chance_of_another(mean, np.ones(1), label).round(6)
-    array([0.8])
     """
     from scipy.special import ndtr  # late, as few commands need it
 

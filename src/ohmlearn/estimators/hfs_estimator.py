@@ -6,7 +6,7 @@ labelling job, and show what it found as attributes.
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -148,7 +148,7 @@ optional
             the default.
         since : number or date, optional
             The time of the oldest edges that count. Without a horizon, earlier ones are left out as
-            they are read, here and in `refine`.
+            they are read, here and in later calls of `update` and `refine`.
 
         Returns
         -------
@@ -240,6 +240,8 @@ optional
         p = self._parameters()
         kept = self.__dict__.get("kept_") or KeptGraph.start(p)
         edges = as_edges(edges, kept.nodes, is_first=kept.is_empty)
+        if kept.first is not None and not edges.is_sample:
+            edges = edges.since(kept.first)
         n_before = kept.n_edges_seen
         try:
             with phase(Phase("reading edges", 1, 1), p.verbose):
@@ -411,9 +413,8 @@ optional
 
     def _parameters(self) -> HFSParameters:
         """Return the parameters after a check."""
-        values: dict[str, Any] = self.get_params(deep=False)
-        known = {name: values[name] for name in HFSParameters.names() if name in values}
-        return HFSParameters.check(type(self).__name__, known, **self._narrower)
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        return HFSParameters.check(type(self).__name__, given, **self._narrower)
 
     def _pair_labels(self, y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
         numbers = self._kind is NumberProblem

@@ -38,46 +38,21 @@ COUNTS = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")
 
 
 class KeptGraph:
-    """The edges in memory, from which answers are computed. More edges may be taken in.
-
-    Attributes
-    ----------
-    store : StreamingSparsifier or AllEdges
-        All edges if ``epsilon=None``.
-    seed : int
-        That of all random choices.
-    n_nodes : int or None
-        At least so many nodes, as the user has said.
-    moment : dict
-        The arguments `at` and `since`, if they were given: what answers are for.
-    first : float or None
-        Edges before this time are left out when they are read.
-    staleness, removed_weight : float
-        How far removals have taken the sparsifier of a log from its edges, and the weight of
-        removed edges that it has seen.
-    sources : list of dict
-        Where the edges of a state file come from.
-    events : RecentIds or None
-        The last events of a state file, if they have ids.
-    headings : tuple
-        Those of nodes and labels in the file with the labels of a state file; None if unknown.
-
-    Examples
-    --------
-    >>> from ohmlearn.estimators.problem import HFSParameters
-    >>> kept = KeptGraph.start(HFSParameters(random_state=0))
-    >>> kept.take(IterableEdges([([0, 1], [1, 2])]))
-    >>> kept.graph, kept.holds_all_edges, kept.mean_degree()
-    (Graph(n_nodes=3, n_edges=2), True, 1.3333333333333333)
-    """
+    """The edges in memory, from which answers are computed. More edges may be taken in."""
 
     def __init__(
         self, store: StreamingSparsifier | AllEdges, seed: int, n_nodes: int | None = None
     ) -> None:
-        self.store, self.seed, self.n_nodes = store, seed, n_nodes
-        self.moment: dict[str, Any] = {}
-        self.first: float | None = None
+        self.store = store  # all edges if epsilon=None
+        self.seed = seed  # of all random choices
+        self.n_nodes = n_nodes  # at least so many, as the user has said
+        self.moment: dict[str, Any] = {}  # what answers are for: `at` and `since`, if given
+        self.first: float | None = None  # edges before this time are left out as they are read
+        # How far removals have taken the sparsifier of a log from its edges, and the weight of
+        # removed edges that it has seen.
         self.staleness, self.removed_weight = 0.0, 0.0
+        # Of a state file: where its edges come from, the last events, if they have ids, and the
+        # headings of nodes and labels in the file with the labels.
         self.sources: list[dict[str, Any]] = []
         self.events: _core.RecentIds | None = None
         self.headings: tuple[str | None, str | None] = (None, None)
@@ -176,11 +151,15 @@ class KeptGraph:
     @property
     def holds_all_edges(self) -> bool:
         """Whether no edge was dropped; parallel ones may have been added up."""
-        return self.removed_weight == 0.0 and self.sample().is_whole
+        return self.holds_all(self.sample())
 
-    def mean_degree(self) -> float:
-        """Return the mean degree of all edges; nodes without an edge do not count."""
-        graph, sparsifier = self.graph, self.sparsifier
+    def holds_all(self, sample: Sample) -> bool:
+        """Whether a sample of these edges has all of them."""
+        return self.removed_weight == 0.0 and sample.is_whole
+
+    def mean_degree(self, graph: Graph) -> float:
+        """Return the mean degree of all edges; nodes without an edge in the graph do not count."""
+        sparsifier = self.sparsifier
         total = float(graph.weights.sum())
         if graph.view is None and sparsifier is not None:
             total = 2.0 * (sparsifier.weight_seen_ - self.removed_weight)
@@ -193,15 +172,7 @@ def _given(at: Any, since: Any) -> dict[str, Any]:
 
 
 class AllEdges:
-    """Keeps all edges; with a half-life or a horizon, also their times.
-
-    Examples
-    --------
-    >>> edges = AllEdges(None, SparsifierOptions(half_life=10))
-    >>> edges.add(IterableEdges([([0, 1], [1, 2], None, [0.0, 20.0])]))
-    >>> edges.snapshot().edges()[2]
-    array([0.25, 1.  ])
-    """
+    """Keeps all edges; with a half-life or a horizon, also their times."""
 
     def __init__(self, n_nodes: int | None, options: SparsifierOptions) -> None:
         self._n_nodes, self._options = n_nodes, options

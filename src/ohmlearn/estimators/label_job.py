@@ -25,16 +25,7 @@ __all__ = ["Labelling", "label"]
 
 
 class Labelling(NamedTuple):
-    """What is kept of the edges, the labels on it, and the answer, as far as there are any.
-
-    Examples
-    --------
-    >>> from ohmlearn.estimators.problem import ClassProblem
-    >>> from ohmlearn.reading.as_edges import as_edges
-    >>> found = label(as_edges(([0, 1], [1, 2])), ClassProblem, {0: "a", 2: "b"}, HFSParameters())
-    >>> found.answer.labels.tolist(), found.kept.holds_all_edges
-    (['a', 'a', 'b'], True)
-    """
+    """What is kept of the edges, the labels on it, and the answer, as far as there are any."""
 
     parameters: HFSParameters
     kept: KeptGraph

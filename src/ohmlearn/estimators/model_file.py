@@ -7,18 +7,18 @@ single values. Nothing in a file is trusted: whatever does not fit together rais
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn.checks.parameters import LARGEST, SMALLEST, Constraints, check_n_jobs
 from ohmlearn.checks.times import check_moment
-from ohmlearn.errors import InputError, Param, Setting, text_of
+from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.estimators.calibration import check_shares
 from ohmlearn.estimators.kept_graph import FAR, ISOLATED, AllEdges, KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
@@ -33,16 +33,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 __all__ = ["is_model", "load_labelling", "save_labelling"]
 
 Arrays = dict[str, Any]
-# Errors of arrays and values that can be anything.
-WRONG = (
-    ValueError,
-    ArithmeticError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-)
+Expected = dict[str, tuple[DTypeLike, int]]
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
 
 
@@ -72,26 +63,14 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda value: type(value) is int and value >= 1,
     "sources_": lambda value: all(map(_is_source, value)),
 }
-LABELS: dict[str, tuple[DTypeLike, int]] = {
-    "nodes": (np.int64, 1),
-    "values": (np.float64, 2),
-    "weights": (np.float64, 1),
-}
-ANSWER: dict[str, tuple[DTypeLike, int]] = {
-    "f": (np.float64, 2),
-    "mu": (np.float64, 1),
-    "reached": (np.bool_, 1),
-    "component": (np.int32, 1),
-    "residual": (np.float64, 1),
-    "converged": (np.bool_, 1),
-    "iterations": (np.int64, 1),
-    "columns": (np.float64, 2),
-}
-LEFT_OUT: dict[str, tuple[DTypeLike, int]] = {
-    "labels": (np.int64, 1),
-    "f": (np.float64, 2),
-    "means": (np.float64, 2),
-}
+# Arrays of numbers, by dtype and dimensions.
+INTEGERS, FLOATS, MATRIX, BOOLS = (np.int64, 1), (np.float64, 1), (np.float64, 2), (np.bool_, 1)
+LABELS: Expected = {"nodes": INTEGERS, "values": MATRIX, "weights": FLOATS}
+ANSWER: Expected = {
+    "f": MATRIX, "mu": FLOATS, "reached": BOOLS, "component": (np.int32, 1), "residual": FLOATS,
+    "converged": BOOLS, "iterations": INTEGERS, "columns": MATRIX,
+}  # fmt: skip
+LEFT_OUT: Expected = {"labels": INTEGERS, "f": MATRIX, "means": MATRIX}
 
 
 def is_model(arrays: Mapping[str, Any]) -> bool:
@@ -100,32 +79,28 @@ def is_model(arrays: Mapping[str, Any]) -> bool:
 
 
 def save_labelling(
-    path: Any, name: str, found: Labelling, parameters: dict[str, Any], points: dict[str, Any]
+    path: str | os.PathLike[str],
+    name: str,
+    found: Labelling,
+    parameters: dict[str, Any],
+    points: dict[str, Any],
 ) -> None:
     """Write a labelling to a file, completely or not at all.
 
-    Parameters
-    ----------
-    path : str or path
-    name : str
-        That of the class which can load it.
-    found : Labelling
-    parameters : dict
-        Those of the class, as they were given.
-    points : dict
-        Attributes of an estimator that was fitted to points.
+    `name` is the class that can load it, with the parameters as they were given to it, and `points`
+    are attributes of an estimator that was fitted to points.
     """
     write_arrays(path, _get_state(name, found, parameters, points))
 
 
 def load_labelling(
-    path: Any,
+    path: str | os.PathLike[str],
     name: str,
     kind: type[Problem],
     narrower: Constraints,
     arrays: Arrays | None = None,
 ) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
-    """Return what `save_labelling` has written; any other file raises ValueError.
+    """Return the labelling, parameters and points of a file; one of another kind is refused.
 
     `arrays` are those of the file, if it has been read already.
     """
@@ -135,13 +110,8 @@ def load_labelling(
             f"{path} holds no {name}; if it holds a sparsifier, use "
             f"{name}().update(StreamingSparsifier.load(path)) and relabel"
         )
-    try:
+    with refuse_damaged(path, name, "fit the model again"):
         return _from_state(name, kind, narrower, arrays)
-    except WRONG as error:
-        raise InputError(
-            f"{path} holds no {name} that can continue: {text_of(error)}; restore it from a copy, "
-            f"or fit the model again"
-        ) from error
 
 
 # Writing.
@@ -167,7 +137,12 @@ def _get_state(
         state["event_ids"] = kept.events.ids()
     if problem is not None:
         if len(problem.classes) > 0:
-            state["model_classes_"] = _check_classes(problem.classes)
+            if problem.classes.dtype.kind not in CLASSES:
+                raise ValueError(
+                    f"classes_ of dtype {problem.classes.dtype} cannot be saved; use classes that "
+                    f"are strings or integers"
+                )
+            state["model_classes_"] = problem.classes
             state["model_contradicting_"] = problem.contradicting
         state |= _with_prefix("labels", problem.labels._asdict())
         values |= {"method_": problem.method, "gamma_": problem.gamma}
@@ -215,24 +190,12 @@ def _get_points(points: Any) -> Arrays:
     """Return points as one array, or those of a sparse matrix."""
     if not scipy.sparse.issparse(points):
         return {"points": points}
-    return {
-        "points": points.data,
-        "points_columns": points.indices.astype(np.int32, copy=False),
-        "points_offsets": points.indptr.astype(np.int64),
-    }
+    columns, offsets = points.indices.astype(np.int32), points.indptr.astype(np.int64)
+    return {"points": points.data, "points_columns": columns, "points_offsets": offsets}
 
 
 def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
     return {f"{prefix}_{name}": array for name, array in arrays.items()}
-
-
-def _check_classes(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind not in CLASSES:
-        raise ValueError(
-            f"classes_ of dtype {array.dtype} cannot be saved; use classes that are strings or "
-            f"integers"
-        )
-    return array
 
 
 def _get_parameters(parameters: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -312,14 +275,13 @@ def _from_state(
 def _read_about(text: Any) -> dict[str, Any]:
     text = np.asarray(text)
     _require(text.dtype.kind == "U" and text.ndim == 0, "its description is missing")
-    about = json.loads(str(text))
+    about: dict[str, Any] = json.loads(str(text))
     kinds = {"class": str, "parameters": dict, "values": dict, "nothing": list}
     names = {*kinds, "seed", "n_nodes", "moment", "answers"}
     _require(isinstance(about, dict) and names <= set(about), "its description is not complete")
     for name, kind in kinds.items():
         _require(isinstance(about[name], kind), f"its {name} are missing")
-    found: dict[str, Any] = about
-    return found
+    return about
 
 
 def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptGraph:
@@ -413,14 +375,12 @@ def _read_result(arrays: Arrays) -> HFSResult:
         component.min() >= 0 and component.max() < n_nodes and np.bincount(component).min() > 0,
         "components of its answer are wrong",
     )
-    passes = _take(arrays, "answer_passes", np.int64, 0)
-    found["passes"] = int(passes)
+    found["passes"] = int(_take(arrays, "answer_passes", np.int64, 0))
     found["stepped_ahead"] = bool(_take(arrays, "answer_stepped_ahead", np.bool_, 0))
     if "answer_error" in arrays:
         found["error"] = _take(arrays, "answer_error", np.float64, 1)
     if "left_out_f" in arrays:
         found["left_out"] = LeftOut(**_take_all(arrays, "left_out", LEFT_OUT))
-    assert set(found) <= {field.name for field in fields(HFSResult)}
     return HFSResult(**found)
 
 
@@ -456,7 +416,7 @@ def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dic
         is_number = points.dtype in (np.uint8, np.float32, np.float64)
         _require(is_number and np.isfinite(points).all(), "points must be finite numbers")
         if "points_offsets" in arrays:
-            points = _read_sparse(arrays, points, n_known, width)
+            points = _read_sparse(arrays, points, (n_known, width))
         _require(points.shape == (n_known, width), f"points must have shape {(n_known, width)}")
         found["X_"] = points
     if "feature_names" in arrays:
@@ -466,41 +426,33 @@ def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dic
     return found
 
 
-def _read_sparse(arrays: Arrays, data: NDArray[Any], n_rows: int, width: Any) -> Any:
+def _read_sparse(arrays: Arrays, data: NDArray[Any], shape: tuple[int, Any]) -> Any:
     """Return the CSR matrix of points; its arrays may be anything."""
     columns = _take(arrays, "points_columns", np.int32, 1)
     offsets = _take(arrays, "points_offsets", np.int64, 1)
-    _require(
-        data.dtype in (np.float32, np.float64)
-        and data.shape == columns.shape
-        and len(offsets) == n_rows + 1
-        and offsets[0] == 0
-        and offsets[-1] == len(data)
-        and bool((np.diff(offsets) >= 0).all())
-        and (len(columns) == 0 or (columns.min() >= 0 and columns.max() < width)),
-        "sparse points do not fit together",
-    )
-    return scipy.sparse.csr_array((data, columns, offsets), shape=(n_rows, width))
+    _require(data.dtype != np.uint8 and data.shape == columns.shape, "sparse points do not fit")
+    points = scipy.sparse.csr_array((data, columns, offsets), shape=shape)
+    points.check_format(full_check=True)
+    _require(points.nnz == len(data), "sparse points do not fit")
+    return points
 
 
 def _count_edge_nodes(kept: KeptGraph) -> int:
-    if kept.sparsifier is not None:
-        return int(kept.sparsifier.stats_["n_nodes"])
-    assert isinstance(kept.store, AllEdges)
-    return kept.store.n_nodes
+    if isinstance(kept.store, AllEdges):
+        return kept.store.n_nodes
+    return int(kept.store.stats_["n_nodes"])
 
 
 def _count_nodes(kept: KeptGraph) -> int:
     return max(_count_edge_nodes(kept), kept.n_nodes or 0)
 
 
-def _check_n_nodes(n_nodes: Any, kept: KeptGraph) -> int | None:
+def _check_n_nodes(n_nodes: int | None, kept: KeptGraph) -> int | None:
     """Return the number of nodes that was given."""
     if n_nodes is not None:
         _require(type(n_nodes) is int and n_nodes >= 0, f"n_nodes = {n_nodes!r:.80} is impossible")
         _check_size(n_nodes, _count_edge_nodes(kept), ISOLATED)
-    checked: int | None = n_nodes
-    return checked
+    return n_nodes
 
 
 def _check_size(n_nodes: float, n_known: int, room: int) -> None:
@@ -511,9 +463,7 @@ def _check_size(n_nodes: float, n_known: int, room: int) -> None:
     )
 
 
-def _take_all(
-    arrays: Arrays, prefix: str, expected: Mapping[str, tuple[DTypeLike, int]]
-) -> dict[str, Any]:
+def _take_all(arrays: Arrays, prefix: str, expected: Expected) -> Arrays:
     return {name: _take(arrays, f"{prefix}_{name}", *kind) for name, kind in expected.items()}
 
 
@@ -526,6 +476,6 @@ def _take(arrays: Arrays, name: str, dtype: DTypeLike | None, ndim: int) -> NDAr
     return array
 
 
-def _require(condition: Any, problem: str) -> None:
+def _require(condition: object, problem: str) -> None:
     if not condition:
         raise ValueError(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -156,59 +156,28 @@ class HFSParameters(ClassifierParameters):
         """Whether the shares of the classes are given as numbers."""
         return self.class_prior is not None and not isinstance(self.class_prior, str)
 
-    @classmethod
-    def names(cls) -> list[str]:
-        """Return the names of all parameters."""
-        return [one.name for one in fields(cls)]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem(ABC):
-    """Labels on a graph; nothing of it changes.
-
-    Attributes
-    ----------
-    parameters : HFSParameters
-    labels : NodeLabels
-        Each labelled node once.
-    used, unused : NodeLabels
-        The labels that count, and those of nodes without an edge, which these nodes keep.
-    sample : Sample
-        The edges kept.
-    graph : Graph
-        The same with nodes that have no edge, up to the last label that counts.
-    n_nodes : int
-        Number of nodes that get an answer: those of the graph, and all that are labelled.
-    nodes : NodeTable or None
-        Ids, for messages.
-    holds_all_edges : bool
-    mean_degree : float
-        That of all edges.
-    seed : int
-    classes : ndarray
-        Sorted; columns of scores are in this order. Empty if labels are numbers.
-    contradicting : ndarray of int
-        Nodes that have labels of different classes.
-    method : {"harmonic", "restart"}
-        The equations.
-    method_losses : dict
-        Log-loss of left-out labels by method, if ``method="auto"``.
-    """
+    """Labels on a graph; nothing of it changes."""
 
     parameters: HFSParameters
-    labels: NodeLabels
-    used: NodeLabels
-    unused: NodeLabels
-    sample: Sample
-    graph: Graph
-    n_nodes: int
-    nodes: NodeTable | None
+    labels: NodeLabels  # each labelled node once
+    used: NodeLabels  # the labels that count
+    unused: NodeLabels  # those of nodes without an edge, which these nodes keep
+    sample: Sample  # the edges kept
+    graph: Graph  # the same with nodes that have no edge, up to the last label that counts
+    n_nodes: int  # that get an answer: those of the graph, and all that are labelled
+    nodes: NodeTable | None  # ids, for messages
     holds_all_edges: bool
-    mean_degree: float
+    mean_degree: float  # of all edges
     seed: int
+    # Sorted, and empty if labels are numbers; columns of scores are in this order.
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    # Nodes that have labels of different classes.
     contradicting: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     method: Method = "harmonic"
+    # Log-loss of left-out labels by method, if ``method="auto"``.
     method_losses: dict[str, float] = field(default_factory=dict)
 
     # What labels mean: classes and numbers differ in these.
@@ -249,7 +218,8 @@ class Problem(ABC):
     @classmethod
     def pose(cls, labels: NodeLabels, kept: KeptGraph, p: HFSParameters, **more: Any) -> Self:
         """Return the problem of labels with one row for each node."""
-        graph, last = kept.graph, int(labels.nodes.max())
+        sample, last = kept.sample(), int(labels.nodes.max())
+        graph = with_nodes(sample.graph, kept.n_nodes or 0)
         if kept.nodes is None and last > 2 * graph.n_nodes + FAR:
             raise InputError(
                 f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory "
@@ -262,13 +232,13 @@ class Problem(ABC):
             labels=labels,
             used=used,
             unused=unused,
-            sample=kept.sample(),
+            sample=sample,
             # If no label counts, labels are at nodes that no edge has had.
             graph=with_nodes(graph, int(used.nodes.max()) + 1),
             n_nodes=max(graph.n_nodes, last + 1),
             nodes=kept.nodes,
-            holds_all_edges=kept.holds_all_edges,
-            mean_degree=kept.mean_degree(),
+            holds_all_edges=kept.holds_all(sample),
+            mean_degree=kept.mean_degree(graph),
             seed=kept.seed,
             **more,
         )
@@ -392,11 +362,6 @@ def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> floa
 
     With one label per class smoothness must dominate; with five or more the labels should be met.
     Labels are counted by weight.
-
-    Examples
-    --------
-    >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
-    (5.0, 0.002)
     """
     stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
     return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))

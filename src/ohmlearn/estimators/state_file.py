@@ -11,9 +11,12 @@ A sparsifier that is saved and loaded continues bit for bit, so interruptions ch
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,24 +24,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ohmlearn._arrays_file import HEAD, read_arrays
-from ohmlearn.errors import InputError, Param
+from ohmlearn._warnings import warn
+from ohmlearn.edges import Batch
+from ohmlearn.edges.protocol import one_pass
+from ohmlearn.edges.wrapped import WrappedEdges
+from ohmlearn.errors import InputError, OhmWarning, Param, Place, SourceError
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
-from ohmlearn.estimators.problem import ClassProblem, HFSParameters
-from ohmlearn.estimators.source_ledger import Recorded, SameEdges
+from ohmlearn.estimators.problem import ClassProblem, Problem
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.file_edges import EdgeStream
+from ohmlearn.reading.remote import describe_remote, is_remote
 from ohmlearn.sparsifier import StreamingSparsifier
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.hfs_classifier import HFSClassifier
 
-__all__ = ["StateFile", "has_answer"]
+__all__ = ["Recorded", "StateFile", "has_answer"]
 
 NAME = "HFSClassifier"  # which can load the file, too
 WORTH = 30.0  # saving takes at most one part in so many of the time
 FIRST = 1.0  # seconds before the first save, whose cost is not known
+FEW = 20  # edges; fewer may be the same in two files by coincidence
+BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to recognise its content without reading all of it
+TYPES = ("<i4", "<i4", "<f8", "<f8")  # of columns u, v, w, t
+Source = dict[str, Any]
 
 
 class StateFile:
@@ -129,8 +141,7 @@ class StateFile:
             found = found.solve(problem)
         if new.has_new or (has_labels and not is_solved):
             self.save(found)
-        own = {name: getattr(found.parameters, name) for name in HFSParameters.names()}
-        return HFSClassifier._from_file(found, own, self._points)
+        return HFSClassifier._from_file(found, vars(found.parameters), self._points)
 
     def load(
         self,
@@ -194,8 +205,7 @@ class StateFile:
                 remedy="run this command again",
             )
         began = time.perf_counter()
-        parameters = {name: getattr(found.parameters, name) for name in HFSParameters.names()}
-        save_labelling(self.path, NAME, found, parameters, self._points)
+        save_labelling(self.path, NAME, found, vars(found.parameters), self._points)
         self._head, self._saved = _read_head(self.path), time.perf_counter()
         self._cost = self._saved - began
 
@@ -206,7 +216,7 @@ class StateFile:
             self.save(found._replace(answer=None))
 
 
-def has_answer(found: Labelling, problem: Any) -> bool:
+def has_answer(found: Labelling, problem: Problem | None) -> bool:
     """Whether a model has the answer of a problem on its edges already; None: of its own problem.
 
     Then it is not solved again: a solve that starts from an answer changes its last bits.
@@ -224,3 +234,256 @@ def _read_head(path: str) -> bytes | None:
         return None
     with Path(path).open("rb") as file:
         return file.read(HEAD)
+
+
+# The ledger: which sources were read, and how they are recognised.
+
+
+class SameEdges(Exception):
+    """A source turned out to have the edges of one that the ledger has."""
+
+    def __init__(self, number: int, note: str) -> None:
+        super().__init__(note)
+        self.number = number
+
+
+class Recorded(WrappedEdges):
+    """The sources of a stream that a state file does not have; a pass records them."""
+
+    reads_all = False  # whether a pass reads all sources, as the new ones have been recorded
+
+    def __init__(
+        self,
+        inner: EdgeStream,
+        state: StateFile,
+        found: Labelling,
+        skipped: dict[int, str],
+        pipes: set[int],
+    ) -> None:
+        super().__init__(inner)
+        self.inner: EdgeStream = inner
+        self._state, self._found, self._ledger = state, found, found.kept.sources
+        self._has_nodes, self._is_joined = len(inner.nodes) > 0, True
+        self._again: list[Source] = []  # entries of the ledger that these sources have
+        self._copies = set(skipped)  # sources with the edges of another one
+        self._skipped, self._pipes, self._entries = {*skipped, *pipes}, pipes, []
+        self._by_content = {(x.get("size"), x.get("sample")): x for x in self._ledger}
+        self._by_status = {(x.get("path"), x.get("changed")): x for x in self._ledger}
+        self._by_digest = {x.get("digest"): x for x in self._ledger}
+        self.notes = list(skipped.values())  # which sources are skipped, and why
+        for at, path in enumerate(inner.sources):
+            source = self._describe(path) | {"where": inner.options.where}
+            self._entries.append(source)
+            if at not in skipped and source["size"] is not None and self._is_known(at, source):
+                self._skipped.add(at)
+        self.n_skipped = len(self._skipped - pipes)
+        self.has_new = self.n_skipped < len(self._entries)
+        self._warn_of_condition()
+
+    def has_all_of(self, sparsifier: StreamingSparsifier) -> bool:
+        """Whether the sparsifier has seen no edges but those of these sources."""
+        stats = sparsifier.stats_
+        names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
+        n_seen = sum(int(stats[name]) for name in names)
+        return n_seen == sum(source.get("n_edges") or 0 for source in self._again)
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the batches of new sources, or of all sources."""
+        self.inner.skipped = set(self._copies if self.reads_all else self._skipped)
+        if self.reads_all:
+            yield from self.inner.batches(n_jobs)
+            return
+        self.inner.on_source_end = self._record
+        kept = self._found.kept
+        if self.inner.options.event_id_col is not None:
+            kept.events = kept.events or recall()
+        self.inner.recent = kept.events
+        self._start_source()
+        try:
+            with one_pass(self.inner, n_jobs) as batches:
+                for batch in batches:
+                    self._digest.add(batch)
+                    if not self._is_joined and len(batch.u) > 0:
+                        least = min(int(batch.u.min()), int(batch.v.min()))
+                        self._is_joined = least < self._n_nodes
+                    yield batch
+        finally:
+            self.inner.skipped, self.inner.on_source_end = set(), None
+            self.inner.recent = None
+
+    def _start_source(self) -> None:
+        self._digest, self._n_nodes = EdgeDigest(), len(self.inner.nodes)
+        self._is_joined = not self._has_nodes
+
+    def _record(self, at: int) -> None:
+        """Add a source to the ledger when it has been read."""
+        source, digest = self._entries[at], self._digest
+        source |= {"n_edges": digest.n_edges, "digest": digest.hex()}
+        other = self._by_digest.setdefault(source["digest"], source)
+        if other is not source and digest.n_edges >= (FEW if source["size"] else 1):
+            raise SameEdges(at, self._explain(source, other, "edges"))
+        if digest.n_edges > 0 and not self._is_joined:
+            self._warn_apart(source["name"])
+        self._ledger.append(source)
+        self._again.append(source)
+        self._skipped.add(at)
+        self._start_source()
+        # A pipe cannot be read again, if the model is loaded again because of a later source.
+        is_pipe = source["size"] is None and at + 1 < len(self._entries)
+        self._state.save_edges(self._found, only_if_cheap=not is_pipe)
+        if is_pipe:
+            self._pipes.add(at)
+
+    def _describe(self, path: str) -> Source:
+        """Describe a source; a file that has not changed since it was read is not read for that."""
+        if os.path.isfile(path):
+            status = os.stat(path)
+            other = self._by_status.get((path, status.st_mtime_ns))
+            if other is not None and other.get("size") == status.st_size:
+                return {
+                    key: other.get(key) for key in ("name", "path", "size", "changed", "sample")
+                }
+        return describe_source(path)
+
+    def _is_known(self, at: int, source: Source) -> bool:
+        """Whether the ledger, or an earlier source, has the same content; refuse part of it."""
+        path, place = self._state.path, Place(source["name"])
+        other = self._by_content.setdefault((source["size"], source["sample"]), source)
+        if other is not source and (source["size"] > 0 or other.get("path") == source["path"]):
+            before, now = other.get("where"), source["where"]
+            if before != now:
+                raise SourceError(
+                    f"{path} has it {_with(before)} already, and now it is read {_with(now)}",
+                    remedy="read it as before, or give files with only the new edges",
+                    place=place,
+                )
+            if "n_edges" not in other or any(other is one for one in self._again):
+                self._copies.add(at)
+            else:
+                self._again.append(other)
+            self.notes.append(self._explain(source, other, "content"))
+            return True
+        if self.inner.options.event_id_col is not None:
+            return False
+        for other in self._ledger:
+            if other["name"] == source["name"] and _has_grown(source, other):
+                raise SourceError(
+                    f"it has grown since {path} has read it, from {other['size']:,} to "
+                    f"{source['size']:,} bytes, and its first edges would count twice",
+                    remedy=f"give a file with only the new edges, or a column of event ids with "
+                    f"{Param('event_id_col')}",
+                    place=place,
+                )
+            if other.get("path") == source["path"]:
+                warn(
+                    f"{path} has read another {source['name']} before; edges that are in both "
+                    f"count twice, so give only new edges, or a column of event ids with "
+                    f"{Param('event_id_col')}",
+                    OhmWarning,
+                )
+        return False
+
+    def _explain(self, source: Source, other: Source, what: str) -> str:
+        is_same = other["name"] == source["name"]
+        has = "it already" if is_same else f"the same {what} already as {other['name']}"
+        return f"{source['name']} is skipped: {self._state.path} has {has}"
+
+    def _warn_apart(self, name: str) -> None:
+        """Warn of a source without a node of the others: ids may be written in another way."""
+        nodes, n_before = self.inner.nodes, self._n_nodes
+        here, there = nodes.ids(np.array([n_before, 0])).tolist()
+        warn(
+            f"{name}: none of its {len(nodes) - n_before:,} nodes is among the {n_before:,} of "
+            f"{self._state.path}, so labels of those do not reach them; if they are the same nodes "
+            f"with other ids ({here!r} here, {there!r} there), write them as in the state, or "
+            f"start another one",
+            OhmWarning,
+        )
+
+    def _warn_of_condition(self) -> None:
+        """Warn if other rows of a table would count than in an earlier run."""
+        now = self.inner.options.where
+        before = self._ledger[-1].get("where") if self._ledger else now
+        if before != now and self.has_new:
+            warn(
+                f"{self._state.path} has read edges {_with(before)} before, but these are read "
+                f"{_with(now)}; edges chosen in different ways count together",
+                OhmWarning,
+            )
+
+
+def _with(where: str | None) -> str:
+    return f"without {Param('where')}" if where is None else f"with {Param('where', where)}"
+
+
+class EdgeDigest:
+    """Checksums of the columns of edges, which do not depend on the batches they come in.
+
+    They are fast, and find mistakes; someone who wants to mislead could make other edges with the
+    same checksums.
+
+    Examples
+    --------
+    >>> u, v = np.arange(4, dtype=np.int32), np.ones(4, dtype=np.int32)
+    >>> whole, parts = EdgeDigest(), EdgeDigest()
+    >>> whole.add((u, v, np.ones(4)))
+    >>> parts.add((u[:1], v[:1], np.ones(1)))
+    >>> parts.add((u[1:], v[1:], np.ones(3)))
+    >>> whole.hex() == parts.hex(), whole.n_edges
+    (True, 4)
+    """
+
+    def __init__(self) -> None:
+        self.n_edges, self._sums = 0, [0] * len(TYPES)
+
+    def add(self, batch: tuple[Any, ...]) -> None:
+        """Take in a batch: nodes as numbers, weights, which may be None, and times."""
+        for at, values in enumerate(batch):
+            if values is not None:
+                content = np.ascontiguousarray(values, dtype=TYPES[at]).data
+                self._sums[at] = zlib.crc32(content, self._sums[at])
+        self.n_edges += len(batch[0])
+
+    def hex(self) -> str:
+        """Return the digest of all edges so far."""
+        return "".join(f"{number:08x}" for number in (self.n_edges, *self._sums))
+
+
+def describe_source(path: str) -> Source:
+    """Return name, path, size, time of the last change, and a digest of some blocks of a file.
+
+    A small file is in the digest as a whole; of a remote file, only its ends. A pipe has a name
+    only.
+    """
+    if is_remote(path):
+        found = describe_remote(path)
+        digest = hashlib.blake2b(b"".join(found["ends"]), digest_size=16).hexdigest()
+        path = re.sub("//[^/@]*@", "//", path.partition("?")[0])  # without passwords
+        about = {key: found[key] for key in ("size", "changed")}
+        return {"name": path.rpartition("/")[2], "path": path, **about, "sample": digest}
+    if not os.path.isfile(path):
+        return {"name": path, "path": path, "size": None, "changed": None, "sample": None}
+    status = os.stat(path)
+    about = {"size": status.st_size, "changed": status.st_mtime_ns}
+    return {
+        "name": Path(path).name, "path": path, **about, "sample": _sample(path, status.st_size),
+    }  # fmt: skip
+
+
+def _sample(path: str, size: int) -> str:
+    """Return a digest of some blocks of the first bytes of a file."""
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as content:
+        for at in range(N_BLOCKS):
+            start = max(0, size - BLOCK) * at // (N_BLOCKS - 1)
+            content.seek(start)
+            digest.update(content.read(min(BLOCK, size - start)))
+    return digest.hexdigest()
+
+
+def _has_grown(source: Source, other: Source) -> bool:
+    """Whether a file on this machine begins with the content of another one."""
+    size = other.get("size")
+    if not size or size >= source["size"] or not os.path.isfile(source["path"]):
+        return False
+    return bool(_sample(source["path"], size) == other.get("sample"))

@@ -386,12 +386,7 @@ class FeatureProblem:
                 "no labelled row of X belongs to a node of the graph, so there is no label; are "
                 "the ids of X those of the graph?"
             )
-        return labels._replace(
-            nodes=nodes[there],
-            values=labels.values[there],
-            weights=labels.weights[there],
-            soft=labels.soft[there],
-        )
+        return labels._replace(nodes=nodes).take(there)
 
     def refuse_unknown(self, labels: Labels) -> None:
         """Refuse labels of nodes that the graph does not have, because they may be mistyped."""

@@ -43,15 +43,6 @@ class BlockCG:
     gram : ndarray of shape (n_columns, n_columns)
         residual' M^-1 residual. The energy of the errors, residual' A^-1 residual, is at most this
         over the smallest eigenvalue of M^-1 A (`smallest_quotient`).
-
-    Examples
-    --------
-    >>> A = np.diag([1.0, 2.0, 4.0])
-    >>> cg = BlockCG(np.ones((3, 1)), lambda r: r / 3.0)
-    >>> while cg.step(lambda p: A @ p):
-    ...     pass
-    >>> cg.x.ravel().round(12)
-    array([1.  , 0.5 , 0.25])
     """
 
     def __init__(self, residual: Floats, precondition: Operator, x: Floats | None = None) -> None:

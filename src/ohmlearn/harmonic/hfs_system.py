@@ -367,14 +367,6 @@ class HFSSolver:
     system : HFSSystem
     random_state, n_jobs
         As for `LaplacianSolver`.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> path = gallery.path(3)
-    >>> system = HFSSystem(path.components()[1], [0, 2], [1.0, -1.0], normalization=None)
-    >>> HFSSolver(path, system).solve(system.right_hand_sides, 1e-8).round(8).ravel() + 0.0
-    array([ 0.33333333,  0.        , -0.33333333])
     """
 
     def __init__(
@@ -422,15 +414,7 @@ class HFSSolver:
 
 
 def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
-    """Return the labelled nodes, at least one and each once.
-
-    Examples
-    --------
-    >>> check_labelled([4, 0, 4], 5)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
-    """
+    """Return the labelled nodes, at least one and each once."""
     nodes = check_nodes_of(n_nodes, labelled, "labelled")
     if nodes.size == 0:
         raise ValueError("no node is labelled; at least one label is needed")
@@ -452,16 +436,7 @@ def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
 
 
 def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
-    """Return the weights of the labelled nodes, all 1 by default.
-
-    Examples
-    --------
-    >>> check_label_weights([2, 0], 2)
-    Traceback (most recent call last):
-    ...
-    ohmlearn.errors.InputError: sample_weight must lie between 1e-50 and 1e+50, but
-    sample_weight[1] = 0.0; ...
-    """
+    """Return the weights of the labelled nodes, all 1 by default."""
     if sample_weight is None:
         return np.ones(n_labelled)
     weights = check_columns(sample_weight, "sample_weight", n_labelled, "labelled node")

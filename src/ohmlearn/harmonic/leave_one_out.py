@@ -143,13 +143,7 @@ def leave_out_labels(
 def unlabelled_nodes(
     component: NDArray[np.int32], labelled: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which nodes have no label; all nodes of components where every node has one.
-
-    Examples
-    --------
-    >>> unlabelled_nodes(np.array([0, 0, 0, 1]), np.array([1, 3]))
-    array([ True, False,  True,  True])
-    """
+    """Return which nodes have no label; all nodes of components where every node has one."""
     found = np.ones(len(component), dtype=np.bool_)
     found[labelled] = False
     full = np.bincount(component, weights=found) == 0
@@ -166,14 +160,7 @@ def component_means(f: Floats, component: NDArray[np.int32], counted: NDArray[np
 
 
 def average_in(graph: Graph, nodes: NDArray[np.int64], f: Floats) -> Floats:
-    """Return the weighted means of f over the neighbours of nodes; f at a node that has none.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> average_in(gallery.path(3), np.array([1]), np.array([[1.0], [5.0], [3.0]]))
-    array([[2.]])
-    """
+    """Return the weighted means of f over the neighbours of nodes; f at a node that has none."""
     average = f[nodes]
     for at, node in enumerate(nodes):
         near = slice(graph.indptr[node], graph.indptr[node + 1])

@@ -63,13 +63,6 @@ class Posterior:
         Relative residual of each solve.
     random_state, n_jobs
         As for `LaplacianSolver`. The number of threads does not change the samples.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> field = Posterior(gallery.path(3), [0], scale=1.0)
-    >>> field.columns([2]).round(6).ravel()
-    array([1., 2., 3.])
     """
 
     def __init__(

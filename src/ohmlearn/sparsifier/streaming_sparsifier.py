@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn._defaults import EPSILON
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
 from ohmlearn.edges import Batch, Edges
-from ohmlearn.errors import InputError, Param, text_of
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import adopt_csr
 from ohmlearn.graph.time_view import TimeView
@@ -590,13 +590,8 @@ class StreamingSparsifier(Shown, Shared, Edges):
             Names the file and what is wrong with it. It is safe to load any file.
         """
         arrays = read_arrays(path)
-        try:
+        with refuse_damaged(path, "sparsifier", "sparsify the edges again"):
             return cls.from_state(arrays)
-        except (ValueError, ArithmeticError, TypeError) as error:  # numbers may have any size
-            raise InputError(
-                f"{path} holds no sparsifier that can continue: {text_of(error)}; restore it from "
-                f"a copy, or sparsify the edges again"
-            ) from error
 
     @in_turn
     def get_state(self) -> dict[str, NDArray[Any]]:
