@@ -1,9 +1,11 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,14 +14,17 @@ from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
-from ohmlearn.estimators.problem import ClassifierParameters, ClassProblem
+from ohmlearn.estimators.problem import ClassProblem
+from ohmlearn.harmonic.hfs_system import Normalization
+from ohmlearn.harmonic.solve_hfs import Method
 
 __all__ = ["HFSClassifier"]
 
 Floats = NDArray[np.float64]
 
 
-class HFSClassifier(ClassifierMixin, HFSEstimator, ClassifierParameters):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HFSClassifier(ClassifierMixin, HFSEstimator):
     """Labels all nodes of a graph from a few labelled ones.
 
     The edges are computed from points or read from a stream. One pass over them leaves a sparsifier
@@ -176,11 +181,15 @@ class HFSClassifier(ClassifierMixin, HFSEstimator, ClassifierParameters):
     """
 
     _kind = ClassProblem
-    answer_: ClassAnswer
-    classes_: NDArray[Any]
-    contradicting_: NDArray[np.int64]
-    class_prior_: Floats
-    method_losses_: dict[str, float]
+    normalization: Normalization = "stable"
+    method: Method | Literal["auto"] = "harmonic"
+    class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
+    calibration: Literal["loo"] | None = "loo"
+    answer_: ClassAnswer = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    contradicting_: NDArray[np.int64] = field(init=False)
+    class_prior_: Floats = field(init=False)
+    method_losses_: dict[str, float] = field(init=False)
 
     def _labels_of(self, problem: ClassProblem) -> dict[str, Any]:
         return {"classes_": problem.classes, "contradicting_": problem.contradicting}

@@ -5,9 +5,9 @@ labelling job, and show what it found as attributes.
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
-from typing import Any, ClassVar, NoReturn, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table, maker_of
 from ohmlearn.checks.parameters import Constraints
@@ -27,7 +28,6 @@ from ohmlearn.estimators.problem import (
     HFSParameters,
     NumberProblem,
     Problem,
-    SharedParameters,
 )
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
@@ -52,25 +52,42 @@ ANSWERS = (
 )  # fmt: skip
 
 
-class HFSEstimator(SharedParameters, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HFSEstimator(BaseEstimator):
     """Common part of the classifier and the regressor."""
 
     _kind: ClassVar[type[Problem]]
     _narrower: ClassVar[Constraints] = {}  # constraints that differ from those of the classifier
+    affinity: str | Callable[..., Any] = "knn"
+    n_neighbors: int = NEIGHBORS
+    weights: Literal["uniform", "gaussian"] = WEIGHTS
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+    neighbors: Literal["exact", "faiss"] = "exact"
+    kernel_gamma: float | None = None
+    gamma: float | Literal["auto"] = "auto"
+    epsilon: float | None = LABEL_EPSILON
+    max_edges: int | None = None
+    passes: int = 3
+    tol: float = 1e-6
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    half_life: Any = None
+    horizon: Any = None
     # What `_set` sets: edges and labels, then the answer.
-    kept_: KeptGraph
-    problem_: Any
-    labelled_: NDArray[np.int64]
-    answer_: Any
-    scores_: Floats
-    transduction_: NDArray[Any]
-    reached_: NDArray[np.bool_]
-    residual_: Floats
-    converged_: NDArray[np.bool_]
-    gamma_: float
-    method_: Method
-    n_iter_: int
-    _before: HFSResult | None  # the last result, where the next solve starts
+    kept_: KeptGraph = field(init=False)
+    problem_: Any = field(init=False)
+    labelled_: NDArray[np.int64] = field(init=False)
+    answer_: Any = field(init=False)
+    scores_: Floats = field(init=False)
+    transduction_: NDArray[Any] = field(init=False)
+    reached_: NDArray[np.bool_] = field(init=False)
+    residual_: Floats = field(init=False)
+    converged_: NDArray[np.bool_] = field(init=False)
+    gamma_: float = field(init=False)
+    method_: Method = field(init=False)
+    n_iter_: int = field(init=False)
+    _before: HFSResult | None = field(init=False)  # the last result, where the next solve starts
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points, or to a graph if ``affinity="precomputed"``.
@@ -413,7 +430,7 @@ optional
 
     def _parameters(self) -> HFSParameters:
         """Return the parameters after a check."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         return HFSParameters.check(type(self).__name__, given, **self._narrower)
 
     def _pair_labels(self, y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:

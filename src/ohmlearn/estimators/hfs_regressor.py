@@ -1,6 +1,6 @@
 """The regressor: numbers for all nodes from those of a few."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.checks.parameters import Constraints, Options
 from ohmlearn.estimators.answer import NumberAnswer
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
-from ohmlearn.estimators.problem import NumberProblem, SharedParameters
+from ohmlearn.estimators.problem import NumberProblem
 
 __all__ = ["HFSRegressor"]
 
@@ -19,13 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RegressorParameters(SharedParameters):
-    """All parameters of `HFSRegressor`."""
-
-    normalization: Literal["stable"] | None = None
-
-
-class HFSRegressor(RegressorMixin, HFSEstimator, RegressorParameters):
+class HFSRegressor(RegressorMixin, HFSEstimator):
     """Computes a number for every node of a graph from the numbers of a few.
 
     Works like `HFSClassifier`. The answer is the mean of the given numbers plus a harmonic
@@ -68,7 +62,8 @@ n_iter_, n_features_in_
 
     _kind = NumberProblem
     _narrower: ClassVar[Constraints] = {"normalization": (Options(("stable",)), None)}
-    mean_: float
+    normalization: Literal["stable"] | None = None
+    mean_: float = field(init=False)
 
     def _answers_of(self, answer: NumberAnswer) -> dict[str, Any]:
         return {**super()._answers_of(answer), "mean_": answer.problem.mean}

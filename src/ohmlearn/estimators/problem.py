@@ -61,11 +61,9 @@ from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 __all__ = [
     "METHODS",
     "ClassProblem",
-    "ClassifierParameters",
     "HFSParameters",
     "NumberProblem",
     "Problem",
-    "SharedParameters",
     "automatic_gamma",
     "most_left_out",
 ]
@@ -81,9 +79,9 @@ RESTART_GAMMA = 30.0
 MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class SharedParameters:
-    """The parameters of classifier and regressor; `HFSClassifier` describes them."""
+@dataclass(frozen=True, kw_only=True)
+class HFSParameters:
+    """The parameters of `HFSClassifier`, which describes them; the regressor uses most of them."""
 
     affinity: str | Callable[..., Any] = "knn"
     n_neighbors: int = NEIGHBORS
@@ -101,21 +99,10 @@ class SharedParameters:
     verbose: int = 0
     half_life: Any = None
     horizon: Any = None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class ClassifierParameters(SharedParameters):
-    """All parameters of `HFSClassifier`."""
-
     normalization: Normalization = "stable"
     method: Method | Literal["auto"] = "harmonic"
     class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
     calibration: Literal["loo"] | None = "loo"
-
-
-@dataclass(kw_only=True)
-class HFSParameters(ClassifierParameters):
-    """Parameters of the job, which nothing changes once they are checked."""
 
     CONSTRAINTS: ClassVar[Constraints] = {
         "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
