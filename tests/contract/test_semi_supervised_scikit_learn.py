@@ -30,6 +30,7 @@ WEIGHTS = dict.fromkeys(
 CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:all labels are")  # one of the checks does this on purpose
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])

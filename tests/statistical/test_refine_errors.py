@@ -74,6 +74,7 @@ def test_with_a_sparsifier_the_error_is_below_the_tolerance(seed):
         assert converged <= (true <= tol)
 
 
+@pytest.mark.slow
 def test_with_far_too_heavy_edges_a_bound_holds_where_the_estimate_may_not():
     n_beyond = 0
     for seed in range(16):

@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 from ohmlearn import HFSClassifier
 from ohmlearn.estimators.suggest_labels import suggest_nodes
 
 
+@pytest.mark.slow
 def test_twenty_suggested_labels_beat_random_ones():
     """Five at a time from no label at all; the mean of random draws is exceeded by far.
 

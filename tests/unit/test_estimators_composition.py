@@ -87,6 +87,7 @@ def test_one_class_is_above_the_estimators():
     assert own == [HFSClassifier, hfs_estimator.HFSEstimator]
 
 
+@pytest.mark.slow
 def test_the_job_needs_no_scikit_learn(tmp_path: Path):
     edges, labels, state = (tmp_path / name for name in ("e.csv", "l.csv", "s.ohm"))
     u, v, _ = GRAPH.edges()

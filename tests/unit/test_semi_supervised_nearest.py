@@ -93,7 +93,7 @@ def test_sparse_points_in_files_are_not_trusted(tmp_path):
         model.X_ = scipy.sparse.csr_array(X)
         model.X_.indices[:2] = wrong
         model.save(path)
-        with pytest.raises(ValueError, match="sparse points do not fit together"):
+        with pytest.raises(ValueError, match="holds no HFSClassifier that can continue: indices"):
             HFSClassifier.load(path)
 
 

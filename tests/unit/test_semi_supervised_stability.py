@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from ohmlearn import StreamingSparsifier, gallery, solve_hfs
-from ohmlearn.estimators.flip_probability import _chance_of_another, flip_probabilities
+from ohmlearn.estimators.calibration import _chance_of_another, flip_probabilities
 
 
 def test_two_classes_are_the_normal_distribution_of_the_gap():

@@ -116,6 +116,7 @@ def test_few_labels():
         model.prediction_sets(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* nodes are in components")
 def test_the_accuracy_is_that_of_nodes_that_get_a_label():
     # Most labels are alone in a pair of nodes; without its label, a node there would get none.
@@ -297,6 +298,7 @@ def test_shares_that_cannot_be_met_are_met_as_well_as_possible():
     assert np.bincount(codes).tolist() == [5, 5]
 
 
+@pytest.mark.slow
 def test_stability_of_one_pass_answers():
     random = np.random.default_rng(0)
     truth = np.arange(900) % 3

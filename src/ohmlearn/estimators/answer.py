@@ -22,11 +22,11 @@ from ohmlearn.estimators.calibration import (
     conformal_threshold,
     estimate_accuracy,
     fit_calibration,
+    flip_probabilities,
     match_shares,
     scale_scores,
     spread_of,
 )
-from ohmlearn.estimators.flip_probability import flip_probabilities
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
@@ -99,59 +99,32 @@ class LeftOutLabels(NamedTuple):
 
 
 class Evidence:
-    """What one answer says about the classes.
-
-    Parameters
-    ----------
-    result : HFSResult
-        Scores, one column for each class.
-    labels : NodeLabels
-        The labelled nodes, their distributions over the classes, and their weights.
-    kept : NodeLabels
-        Labels of nodes without an edge. These nodes keep them; nothing else depends on them.
-    kind : {"stable", "cmn", "plain", "restart"}
-        What the scores are: those of stable-HFS, HFS with class mass normalisation, HFS without, or
-        random walks with restart.
-    class_prior : ndarray of shape (n_classes,)
-        Shares of the classes.
-    wanted_shares : ndarray of the same shape, or None
-        Shares that the labels of all nodes are to have.
-    weigh_labels : bool
-        Whether `class_prior` is known to be that of the nodes, so that labels of a class count by
-        it, not by their number.
-    calibrate : bool
-        Whether probabilities are calibrated.
-    left_out : callable
-        Returns the leave-one-out scores, when they are needed.
-    """
+    """What one answer says about the classes: scores, of which each class has one column."""
 
     def __init__(
         self,
         result: HFSResult,
-        labels: NodeLabels,
+        labels: NodeLabels,  # values are distributions over the classes
         *,
-        kept: NodeLabels,
-        kind: Kind,
-        class_prior: Floats,
-        wanted_shares: Floats | None,
-        weigh_labels: bool,
+        kept: NodeLabels,  # of nodes without an edge, which keep them; nothing else depends on them
+        kind: Kind,  # stable-HFS, HFS with or without class mass normalisation, or random walks
+        class_prior: Floats,  # proportions of the classes
+        wanted_shares: Floats | None,  # proportions that the labels of all nodes are to have
+        weigh_labels: bool,  # whether labels of a class count by the prior, not by their number
         calibrate: bool,
-        left_out: Callable[[], LeftOut] | None = None,
     ) -> None:
         self.result, self.given, self.kept, self.kind = result, labels, kept, kind
         self.answered: Bools = result.reached.copy()
         self.answered[kept.nodes] = True
         self.class_prior, self.wanted_shares = class_prior, wanted_shares
         self.weigh_labels, self.calibrate = weigh_labels, calibrate
-        self._left_out = left_out
         given = labels.weights[:, np.newaxis] * labels.values
         self.counts: Floats = given.sum(axis=0)
         self.there = classes_there(result, labels.nodes, given)
 
     def _leave_one_out(self) -> LeftOut:
-        """Return the leave-one-out scores; they are computed when they are asked for."""
-        assert self._left_out is not None
-        return self._left_out()
+        """Return the leave-one-out scores, for what needs them."""
+        raise NotImplementedError
 
     # Scores and exponents of all nodes.
 
@@ -210,18 +183,14 @@ class Evidence:
             # for each class this alone would give away which label is left out. So we compare the
             # node with unlabelled nodes, and these have the levels that they have with all labels.
             scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
-            scores += self._levels()[self.result.component[rows.nodes[labels]]]
+            counted = unlabelled_nodes(self.result.component, rows.nodes)
+            levels = component_means(self.scores, self.result.component, counted)
+            scores += levels[self.result.component[rows.nodes[labels]]]
         else:
             scores = self._logarithms(f, counts)
         connected: Bools = np.any(there, axis=1)
         usable = connected & np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
         return LeftOutLabels(labels, self._scale(scores, there), usable, connected)
-
-    def _levels(self) -> Floats:
-        """Return the means of scores over the unlabelled nodes of each component."""
-        component = self.result.component
-        counted = unlabelled_nodes(component, self.given.nodes)
-        return component_means(self.scores, component, counted)
 
     @cached_property
     def label_weights(self) -> Floats:
@@ -362,20 +331,12 @@ class Evidence:
 
 
 class NodeAnswer(ABC):
-    """An answer for all nodes; nothing of it changes, and what takes long is kept.
-
-    Attributes
-    ----------
-    problem : Problem
-    result : HFSResult
-    n_iter : int
-        Number of passes over the edges.
-    """
+    """An answer for all nodes; nothing of it changes, and what takes long is kept."""
 
     without_evidence: str  # what happens to nodes that no label reaches, for a warning
     problem: Problem
     result: HFSResult
-    n_iter: int
+    n_iter: int  # number of passes over the edges
 
     @property
     @abstractmethod

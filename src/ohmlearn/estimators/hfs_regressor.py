@@ -9,7 +9,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.checks.parameters import Constraints, Options
-from ohmlearn.estimators.answer import NumberAnswer
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.problem import NumberProblem
 
@@ -63,12 +62,13 @@ n_iter_, n_features_in_
     _kind = NumberProblem
     _narrower: ClassVar[Constraints] = {"normalization": (Options(("stable",)), None)}
     normalization: Literal["stable"] | None = None
+    problem_: NumberProblem = field(init=False)
     mean_: float = field(init=False)
 
-    def _answers_of(self, answer: NumberAnswer) -> dict[str, Any]:
-        return {**super()._answers_of(answer), "mean_": answer.problem.mean}
+    def _answers_of(self) -> dict[str, Any]:
+        return {**super()._answers_of(), "mean_": self.problem_.mean}
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """Return a number for new points: the mean over the points they would be connected to.
 
         Parameters

@@ -85,7 +85,7 @@ class KeptGraph:
 
     @classmethod
     def of_log(
-        cls, edges: Edges, p: HFSParameters, n_nodes: int | None, at: Any, since: Any
+        cls, edges: Edges, p: HFSParameters, n_nodes: int | None, at: object, since: object
     ) -> KeptGraph | None:
         """Return the sparsifier that a log keeps of these edges, if the parameters allow it."""
         found = None if p.epsilon is None else edges.kept_sparsifier(p.n_jobs)
@@ -98,7 +98,7 @@ class KeptGraph:
         kept.follow(found, at, since)
         return kept
 
-    def follow(self, found: KeptSparsifier, at: Any = None, since: Any = None) -> None:
+    def follow(self, found: KeptSparsifier, at: object = None, since: object = None) -> None:
         """Continue with a later state of the sparsifier of a log."""
         self.store, self.moment = found.sparsifier, _given(at, since)
         self.staleness, self.removed_weight = found.staleness, found.removed_weight
@@ -109,7 +109,7 @@ class KeptGraph:
         if kept is not None and kept.options.n_jobs != n_jobs:
             self.store = kept.copy(n_jobs=n_jobs)
 
-    def take(self, edges: Edges, at: Any = None, since: Any = None) -> None:
+    def take(self, edges: Edges, at: object = None, since: object = None) -> None:
         """Take in edges; answers are for the given time from now on."""
         check_moments(edges.time_unit, at, since)
         if isinstance(self.store, AllEdges):
@@ -166,7 +166,7 @@ class KeptGraph:
         return total / max(1, int(np.count_nonzero(np.diff(graph.indptr))))
 
 
-def _given(at: Any, since: Any) -> dict[str, Any]:
+def _given(at: object, since: object) -> dict[str, Any]:
     given = {"at": at, "since": since}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -207,12 +207,12 @@ class AllEdges:
         if timed is not None:
             self._keep_timed(*timed)
 
-    def sample(self, *, at: Any = None, since: Any = None) -> Sample:
+    def sample(self, *, at: object = None, since: object = None) -> Sample:
         """Return the graph as a sample that has everything."""
         certain = np.ones(0, np.float32)
         return Sample(self.snapshot(at=at, since=since), certain, 0.0, 0, 1, is_whole=True)
 
-    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+    def snapshot(self, *, at: object = None, since: object = None) -> Graph:
         """Return the graph, as `StreamingSparsifier.snapshot`."""
         view = choose_view(
             self._options, None if self._latest == -math.inf else self._latest, at, since

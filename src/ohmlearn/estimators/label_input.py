@@ -185,7 +185,10 @@ def find_contradictions(labels: Labels) -> NDArray[np.int64]:
 
 
 def find_classes(
-    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+    y: object,
+    n_nodes: int | None = None,
+    ids: NodeTable | None = None,
+    sample_weight: object = None,
 ) -> Labels:
     """Return a row for each label; -1, None, NaN and the weight 0 mean unlabelled."""
     labels = _split(y, n_nodes, ids, sample_weight, classes=True)
@@ -227,7 +230,7 @@ def code_classes(labels: Labels) -> Labels:
     return labels._replace(values=codes, classes=classes)
 
 
-def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
+def find_single_classes(y: object, n_nodes: int | None = None) -> Labels:
     """Return the labels of `find_classes`, if no node has more than one."""
     labels = find_classes(y, n_nodes)
     if labels.soft.any() or len(np.unique(labels.nodes)) < len(labels.nodes):
@@ -236,7 +239,10 @@ def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
 
 
 def find_values(
-    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+    y: object,
+    n_nodes: int | None = None,
+    ids: NodeTable | None = None,
+    sample_weight: object = None,
 ) -> Labels:
     """Return a row for each number; None, NaN and the weight 0 mean unknown."""
     labels = _split(y, n_nodes, ids, sample_weight, classes=False)
@@ -260,7 +266,7 @@ def find_values(
 
 
 def _split(
-    y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any, *, classes: bool
+    y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: object, *, classes: bool
 ) -> Labels:
     """Return the rows of a mapping, or of an array with one entry or row per node."""
     if y is None:
@@ -414,7 +420,7 @@ def _warn_names(values: NDArray[Any], path: str) -> None:
             )
 
 
-def is_unlabelled(value: Any) -> bool:
+def is_unlabelled(value: object) -> bool:
     """Whether an entry means "unlabelled": None, NaN, pandas.NA or -1."""
     if _is_missing(value):
         return True
@@ -423,7 +429,7 @@ def is_unlabelled(value: Any) -> bool:
     return bool(value == -1 or value != value)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in MISSING
 
 
@@ -454,7 +460,7 @@ def _refuse_infinity(values: NDArray[Any]) -> None:
 # How much each label counts: shares of a distribution, and the argument sample_weight.
 
 
-def has_several(entry: Any) -> bool:
+def has_several(entry: object) -> bool:
     """Whether an entry of y is a list of labels or a distribution, not a single label."""
     if isinstance(entry, np.ndarray):
         return entry.ndim > 0
@@ -484,7 +490,7 @@ def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
 
 
 def weigh_rows(
-    sample_weight: Any,
+    sample_weight: object,
     nodes: NDArray[Any],
     at: NDArray[np.int64],
     soft: NDArray[np.bool_],
@@ -542,7 +548,7 @@ def _weigh_by_node(
     return weights
 
 
-def _as_weights(given: Any, name: str, keys: list[Any] | None = None) -> Floats:
+def _as_weights(given: object, name: str, keys: list[Any] | None = None) -> Floats:
     """Return an array of weights; `keys` are what they are known by, else their positions."""
     try:
         weights = np.array(given, dtype=np.float64)
@@ -630,7 +636,7 @@ def label_heading(y: Any) -> str | None:
 
 
 def pair_by_node(
-    y: Any, sample_weight: Any, *, by_index: bool, numbers: bool = False
+    y: object, sample_weight: object, *, by_index: bool, numbers: bool = False
 ) -> tuple[Any, Any]:
     """Return labels and their weights, as dicts if the labels are given by node; a path is read."""
     if isinstance(y, str | os.PathLike):
@@ -643,7 +649,7 @@ def pair_by_node(
     return labels, sample_weight
 
 
-def _refuse_pairs(y: Any, by_index: bool) -> None:
+def _refuse_pairs(y: object, by_index: bool) -> None:
     """Refuse what looks like labels by node, but is none of the forms that are taken.
 
     Pairs of numbers may be shares of two classes instead: for points, if they are lists, and if
@@ -683,7 +689,7 @@ class NodeDict(dict[Any, Any]):
     has_default_index = False  # 0, 1, 2, ..., because a pandas Series was given none
 
 
-def warn_default_index(y: Any, n_nodes: int) -> None:
+def warn_default_index(y: object, n_nodes: int) -> None:
     """Warn of a Series without an index of its own that has not one label for each node."""
     if isinstance(y, NodeDict) and y.has_default_index and len(y) != n_nodes:
         warn(
@@ -692,7 +698,7 @@ def warn_default_index(y: Any, n_nodes: int) -> None:
         )
 
 
-def _gather(rows: Iterable[tuple[Any, Any]], heading: Any = None) -> NodeDict:
+def _gather(rows: Iterable[tuple[Any, Any]], heading: object = None) -> NodeDict:
     pairs = list(rows)
     _check_nodes(node for node, _ in pairs)
     found = NodeDict(gather(pairs))

@@ -52,11 +52,11 @@ def label(
     y: Any,
     p: HFSParameters,
     *,
-    sample_weight: Any = None,
+    sample_weight: object = None,
     n_nodes: int | None = None,
     sparsifier: StreamingSparsifier | None = None,
-    at: Any = None,
-    since: Any = None,
+    at: object = None,
+    since: object = None,
 ) -> Labelling:
     """Sparsify the edges, solve on what is kept of them, refine on all of them.
 

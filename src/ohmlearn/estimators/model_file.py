@@ -37,11 +37,11 @@ Expected = dict[str, tuple[DTypeLike, int]]
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _is_source(entry: Any) -> bool:
+def _is_source(entry: object) -> bool:
     """Whether a value can be an entry of the ledger of a state file."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
@@ -206,7 +206,7 @@ def _get_parameters(parameters: dict[str, Any], seed: int) -> dict[str, Any]:
     return {name: _encode(name, value) for name, value in parameters.items()}
 
 
-def _encode(name: str, value: Any) -> Any:
+def _encode(name: str, value: Any) -> object:
     if isinstance(value, np.timedelta64) or hasattr(value, "total_seconds"):
         return float(np.timedelta64(value) / np.timedelta64(1, "s"))
     if isinstance(value, np.generic):
@@ -229,10 +229,6 @@ def _encode(name: str, value: Any) -> Any:
     )
 
 
-def _decode(value: Any) -> Any:
-    return dict(value["items"]) if isinstance(value, dict) else value
-
-
 # Reading.
 
 
@@ -245,7 +241,10 @@ def _from_state(
         about["class"] == name,
         f"it is one of {about['class']!r:.80}; load it with that class",
     )
-    parameters = {one: _decode(value) for one, value in about["parameters"].items()}
+    parameters = {
+        one: dict(value["items"]) if isinstance(value, dict) else value
+        for one, value in about["parameters"].items()
+    }
     if parameters.get("neighbors") == "auto":  # in older files; points are not searched again
         parameters["neighbors"] = "exact"
     p = HFSParameters.check(name, parameters, **narrower)
@@ -272,7 +271,7 @@ def _from_state(
     return found, parameters, _read_points(arrays, values, kept)
 
 
-def _read_about(text: Any) -> dict[str, Any]:
+def _read_about(text: object) -> dict[str, Any]:
     text = np.asarray(text)
     _require(text.dtype.kind == "U" and text.ndim == 0, "its description is missing")
     about: dict[str, Any] = json.loads(str(text))

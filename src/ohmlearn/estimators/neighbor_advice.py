@@ -101,13 +101,13 @@ class NeighborAdvice(Shown):
 
 def suggest_neighbors(
     X: ArrayLike,
-    y: Any,
+    y: object,
     candidates: Sequence[int] = CANDIDATES,
     *,
     weights: Literal["uniform", "gaussian"] = "gaussian",
     n_splits: int = 8,
     max_points: int = 5000,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> NeighborAdvice:
     """Compare numbers of neighbours for a kNN graph by leaving out labels.

@@ -94,7 +94,7 @@ class HFSParameters:
     max_edges: int | None = None
     passes: int = 3
     tol: float = 1e-6
-    random_state: Any = None
+    random_state: object = None
     n_jobs: int | None = None
     verbose: int = 0
     half_life: Any = None
@@ -171,7 +171,7 @@ class Problem(ABC):
 
     @staticmethod
     @abstractmethod
-    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+    def read(p: HFSParameters, y: object, *how: Any) -> Labels:
         """Check labels; `how` are n_nodes, ids and sample_weight. Nodes are numbered later."""
 
     @property
@@ -359,7 +359,7 @@ class ClassProblem(Problem):
     """Labels that are classes."""
 
     @staticmethod
-    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+    def read(p: HFSParameters, y: object, *how: Any) -> Labels:
         labels = code_classes(find_classes(y, *how))
         classes, n_labels = labels.classes, len(labels.values)
         assert classes is not None
@@ -446,7 +446,7 @@ class NumberProblem(Problem):
     """Labels that are numbers."""
 
     @staticmethod
-    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+    def read(p: HFSParameters, y: object, *how: Any) -> Labels:
         return find_values(y, *how)
 
     @cached_property

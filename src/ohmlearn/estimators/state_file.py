@@ -98,7 +98,7 @@ class StateFile:
         """Whether there was a file when this object was made, or has been saved since."""
         return self._head is not None
 
-    def update(self, source: object, y: Any = None, **reading: Any) -> HFSClassifier:
+    def update(self, source: object, y: object = None, **reading: Any) -> HFSClassifier:
         """Take in the edges of new sources, and return the classifier with its answers.
 
         Parameters

@@ -95,14 +95,14 @@ class Suggestion:
 
 
 def suggest_nodes(
-    graph: Graph | Any,
+    graph: Graph,
     labelled: ArrayLike,
     k: int,
     *,
     shares: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     exclude: ArrayLike = (),
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> list[Suggestion]:
     """Suggest which nodes to label next, best first.
@@ -110,31 +110,12 @@ def suggest_nodes(
     Nodes in components without a label come first, by the size of the component. Components with
     less than a thousandth of all nodes come last, because a label there helps few nodes. Between
     them come the nodes whose labels would change most. This takes a few dozen solves, and one more
-    for each suggestion.
+    for each suggestion. There are fewer than k if there are not as many nodes to choose from. No
+    two suggested nodes are joined by an edge, as long as there are others.
 
-    Parameters
-    ----------
-    graph : Graph, or a matrix that `Graph.from_scipy` accepts
-    labelled : array-like of int
-        The labelled nodes; may be empty.
-    k : int
-        Number of suggestions. There are fewer if there are not as many nodes to choose from. No
-        two suggested nodes are joined by an edge, as long as there are others.
-    shares : array-like of shape (n_nodes, n_classes), optional
-        Probabilities of classes, NaN for a node where they are not known. Without them only the
-        position in the graph counts.
-    classes : array-like of shape (n_classes,), optional
-        Names of the classes, for reasons; 0, 1, ... by default.
-    exclude : array-like of int
-        Nodes that cannot be labelled.
-    random_state : int, Generator, RandomState or None
-        Seeds the samples.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn. It does not change the answer.
-
-    Returns
-    -------
-    list of Suggestion
+    `shares` are probabilities of classes, NaN for a node where they are not known; without them
+    only the position in the graph counts. `classes` are their names, for reasons. Nodes in
+    `exclude` cannot be labelled.
 
     Examples
     --------
@@ -272,7 +253,7 @@ class _Field:
 class _Borders:
     """How close the two likeliest classes of each node are."""
 
-    def __init__(self, shares: Any, classes: Any, n_nodes: int) -> None:
+    def __init__(self, shares: ArrayLike | None, classes: ArrayLike | None, n_nodes: int) -> None:
         self.n_classes = 1
         self.uncertainty = np.ones(n_nodes)  # 1 - margin
         if shares is None:

@@ -18,7 +18,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn._defaults import NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
@@ -461,14 +461,9 @@ class FeatureProblem:
         arrays = read_arrays(path)
         if "feature_model" not in arrays:
             raise InputError(f"{path} holds no {name}", remedy="fit the model and save it again")
-        try:
+        with refuse_damaged(path, name, "fit the model again"):
             about = json.loads(str(arrays["feature_model"]))
             problem = cls._from_arrays(arrays, *about["shape"])
-        except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
-            raise InputError(
-                f"{path} holds no {name} that can continue: {error}",
-                remedy="restore it from a copy, or fit the model again",
-            ) from error
         if about["class"] != name:
             raise InputError(f"{path} holds a {about['class']}", remedy="load it with that class")
         if repr(estimator) != about["estimator"]:

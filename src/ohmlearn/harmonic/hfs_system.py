@@ -35,7 +35,7 @@ accurate form.
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,7 @@ __all__ = [
     "HFSSolver",
     "HFSSystem",
     "Normalization",
+    "RestartSystem",
     "check_label_values",
     "check_label_weights",
     "check_labelled",
@@ -75,26 +76,10 @@ ROWS, COLUMNS = 1 << 16, 8  # of an array with one row per node, that are proces
 class HFSSystem:
     """The part of a problem that depends on the labels: right-hand sides, and f from solutions.
 
-    Parameters
-    ----------
-    component : ndarray of int32
-        Component of each node.
-    labelled : array-like of int
-        The labelled nodes, each once.
-    Y : array-like of shape (n_labelled,) or (n_labelled, n_columns)
-        Their values.
-    gamma : float
-        Weight of the energy against the fit to the labels.
-    normalization : {"stable", "cmn", None}
-        "stable" makes f sum to zero; the others do not change the equations.
-    sample_weight : array-like of shape (n_labelled,), optional
-        Weights of the labelled nodes, above 0; 1 by default.
-    caller : str
-        Name of the function, for messages.
+    The arguments are those of `solve_hfs`, with the component of each node; messages name `caller`.
 
     Examples
     --------
-    >>> import numpy as np
     >>> system = HFSSystem(np.zeros(3, dtype=np.int32), [0, 2], [1.0, -1.0])
     >>> system.right_hand_sides.T
     array([[ 1. ,  0. , -1. ],
@@ -294,22 +279,10 @@ class HFSSystem:
         return ratios
 
     def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
-        """Return f, mu, relative residuals and errors, from solutions whose residuals are known.
+        """Return f, mu, relative residuals, relative errors in the norm x'A x, and L f.
 
-        Parameters
-        ----------
-        x, residual : ndarray
-            Solutions, and ``right_hand_sides - A x``.
-        gram : ndarray
-            Bounds of the inner products of the errors of x in the norm x'A x.
-
-        Returns
-        -------
-        f, mu, residuals : ndarray
-        errors : ndarray
-            Errors of f in the norm x'A x, relative to f.
-        energy : ndarray
-            L f.
+        From solutions x, their residuals ``right_hand_sides - A x``, and bounds `gram` of the inner
+        products of their errors in that norm.
         """
         f, mu = self.combine(x)
         q = len(mu)
@@ -344,6 +317,96 @@ class HFSSystem:
         return score
 
 
+class RestartSystem(HFSSystem):
+    """The equations of random walks with restart, a model for graphs with hubs.
+
+    The scores are f = (D + gamma L)^-1 (s y)_S, with D the degrees. D (D + gamma L)^-1 e_j is the
+    distribution of a random walk that starts at j and, before each step, stops with probability
+    1 / (1 + gamma) (Tong et al. 2006). So f is, for each label, how likely its walk stops at a
+    node, divided by the degree of that node: a hub is not chosen only because many walks pass
+    through it.
+
+    Examples
+    --------
+    >>> component = np.zeros(3, dtype=np.int32)
+    >>> system = RestartSystem(np.array([1.0, 2.0, 1.0]), component, [0], [1.0], gamma=9.0)
+    >>> system.right_hand_sides.ravel()
+    array([1., 0., 0.])
+    """
+
+    def __init__(
+        self,
+        degrees: Floats,
+        component: NDArray[np.int32],
+        labelled: ArrayLike,
+        Y: ArrayLike,
+        *,
+        gamma: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+        caller: str = "solve_hfs",
+    ) -> None:
+        super().__init__(
+            component, labelled, Y, gamma=gamma, normalization=None, sample_weight=sample_weight,
+            caller=caller,
+        )  # fmt: skip
+        self.total_weight, self.scale = 1.0, self.gamma
+        self.degrees = np.where(degrees > 0.0, degrees, 1.0)  # isolated nodes keep their label
+
+    def with_values(self, Y: ArrayLike) -> "RestartSystem":
+        """Return the same system with other values."""
+        return RestartSystem(
+            self.degrees, self.component, self.labelled, Y, gamma=self.gamma,
+            sample_weight=self.weights,
+        )  # fmt: skip
+
+    def with_degrees(self, degrees: Floats) -> "RestartSystem":
+        """Return the same system with the degrees of another graph."""
+        return RestartSystem(
+            degrees, self.component, self.labelled, self.values, gamma=self.gamma,
+            sample_weight=self.weights,
+        )  # fmt: skip
+
+    @property
+    def ground(self) -> Floats:
+        """D / gamma: A / gamma = L + D / gamma."""
+        ground: Floats = self.degrees / self.gamma
+        return ground
+
+    @property
+    def right_hand_sides(self) -> Floats:
+        """One column for each of the values."""
+        return self._right_hand_side(np.zeros(self.values.shape[1]))
+
+    def _add_ground(self, product: Floats, x: Floats, factor: float = 1.0) -> None:
+        product += factor * self.degrees[:, np.newaxis] * x
+
+    def diagonal(self, degrees: Floats) -> Floats:
+        """Return the diagonal of A."""
+        diagonal: Floats = (1.0 + self.gamma) * self.degrees
+        return diagonal
+
+    def centre(self, x: Floats) -> Floats:
+        """Set nodes that no label reaches to zero, as they are in exact solutions."""
+        x[~self.reached] = 0.0
+        return x
+
+    def combine(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return f, which is x, and mu, which is 0."""
+        return x, np.zeros(x.shape[1])
+
+    def score_without_label(
+        self,
+        average: Floats,
+        degrees: Floats,
+        mu: Floats,
+        values: Floats,
+        kappa: Floats,
+        own_mu: Floats,
+    ) -> Floats:
+        score: Floats = self.gamma / (1.0 + self.gamma) * (average - kappa * values)
+        return score
+
+
 def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
     """Raise ValueError if gamma times labels and degrees, or its square, is no float64."""
     weights = degrees[degrees > 0.0]
@@ -359,22 +422,14 @@ def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
 
 
 class HFSSolver:
-    """Solves A x = b, b summing to zero over each component, on a graph in memory.
-
-    Parameters
-    ----------
-    graph : Graph
-    system : HFSSystem
-    random_state, n_jobs
-        As for `LaplacianSolver`.
-    """
+    """Solves A x = b, b summing to zero over each component, on a graph in memory."""
 
     def __init__(
         self,
         graph: Graph,
         system: HFSSystem,
         *,
-        random_state: Any = None,
+        random_state: object = None,
         n_jobs: int | None = None,
     ) -> None:
         _check_scale(system.gamma, system.total_weight, graph.degrees)
@@ -413,7 +468,7 @@ class HFSSolver:
         return self.system.centre(x)
 
 
-def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
+def check_labelled(labelled: ArrayLike, n_nodes: int) -> NDArray[np.int64]:
     """Return the labelled nodes, at least one and each once."""
     nodes = check_nodes_of(n_nodes, labelled, "labelled")
     if nodes.size == 0:
@@ -430,12 +485,12 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
     return nodes
 
 
-def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
+def check_label_values(Y: ArrayLike, n_labelled: int) -> NDArray[np.float64]:
     """Return the values at the labelled nodes as (n_labelled, n_columns)."""
     return check_columns(Y, "Y", n_labelled, "labelled node")
 
 
-def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
+def check_label_weights(sample_weight: ArrayLike | None, n_labelled: int) -> Floats:
     """Return the weights of the labelled nodes, all 1 by default."""
     if sample_weight is None:
         return np.ones(n_labelled)

@@ -22,8 +22,6 @@ error if gamma is large: Q 1 = D 1, so on each component Q^-1 b = k 1 + Q^-1 (b 
 right-hand side sums to zero with k = sum(b) / sum(D).
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -48,21 +46,7 @@ class Posterior:
     """The Gaussian field with precision Q = scale L + diag(weights of labels).
 
     Nodes in components without a label are not reached: their variance is infinite, and samples and
-    solutions are 0 there.
-
-    Parameters
-    ----------
-    graph : Graph
-    labelled : array-like of int
-        The labelled nodes, each once.
-    scale : float
-        Weight of the Laplacian, gamma times the sum of the weights of the labels.
-    sample_weight : array-like of shape (n_labelled,), optional
-        Weights of the labels, positive; by default all are 1.
-    tol : float
-        Relative residual of each solve.
-    random_state, n_jobs
-        As for `LaplacianSolver`. The number of threads does not change the samples.
+    solutions are 0 there. The number of threads does not change the samples.
     """
 
     def __init__(
@@ -73,7 +57,7 @@ class Posterior:
         scale: float,
         sample_weight: ArrayLike | None = None,
         tol: float = SOLVE_TOL,
-        random_state: Any = None,
+        random_state: object = None,
         n_jobs: int | None = None,
     ) -> None:
         self.graph, self.tol = graph, tol
@@ -183,50 +167,21 @@ class Posterior:
 
 
 def posterior_std(
-    graph: Graph | Any,
+    graph: Graph,
     labelled: ArrayLike,
     *,
     gamma: float = 1.0,
     sample_weight: ArrayLike | None = None,
     n_samples: int = 64,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Posterior standard deviation of the score of every node.
+    """Posterior standard deviation of the score of every node; infinite if not reached.
 
     The scores are those of HFS with the same gamma, and labels have a standard deviation of 1 (of
     ``1 / sqrt(weight)``, if weights are given). So only comparisons between nodes mean something:
-    scores of a node far from all labels are less sure than those of a node next to one.
-
-    Parameters
-    ----------
-    graph : Graph, or a matrix that `Graph.from_scipy` accepts
-    labelled : array-like of int
-        The labelled nodes, each once.
-    gamma : float
-        As for `solve_hfs`.
-    sample_weight : array-like of shape (n_labelled,), optional
-        Weights of the labels, positive; by default all are 1.
-    n_samples : int
-        Number of samples, rounded up to a multiple of 16. The relative standard error is at most
-        ``1 / sqrt(2 * n_samples)``. Not used for at most 500 nodes, where the answer is exact.
-    random_state : int, Generator, RandomState or None
-        Seeds the samples.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn. It does not change the answer.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-        Infinite for nodes in components without a label.
-
-    Examples
-    --------
-    >>> from ohmlearn import Graph
-    >>> from ohmlearn.harmonic.posterior import posterior_std
-    >>> path_and_pair = Graph.from_edges([0, 1, 3], [1, 2, 4])
-    >>> (posterior_std(path_and_pair, [0]) ** 2).round(6)
-    array([ 1.,  2.,  3., inf, inf])
+    scores of a node far from all labels are less sure than those of a node next to one. Exact up to
+    500 nodes; else the relative standard error is at most ``1 / sqrt(2 * n_samples)``.
     """
     graph = check_graph(graph, Graph)
     n_labelled = len(check_labelled(labelled, graph.n_nodes))

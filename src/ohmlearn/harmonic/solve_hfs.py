@@ -26,8 +26,7 @@ from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
-from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, Normalization
-from ohmlearn.harmonic.last_step import last_step
+from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, Normalization, RestartSystem
 from ohmlearn.harmonic.leave_one_out import (
     Responses,
     average_around,
@@ -35,7 +34,6 @@ from ohmlearn.harmonic.leave_one_out import (
     leave_out_labels,
     respond,
 )
-from ohmlearn.harmonic.restart_system import RestartSystem
 from ohmlearn.reading.as_edges import as_edges_and_sparsifier
 
 __all__ = ["HFSResult", "Method", "refine", "solve_hfs"]
@@ -49,6 +47,9 @@ RESPONSE_TOL = 1e-4  # H is less accurate than that
 # Least ratio of energies on H and on all edges, or the other way round. With less, leave-one-out
 # scores were far too low on a social network, and those of H alone were about right.
 CLOSE = 0.6
+# Noise of a mean over the neighbours in H, relative to that of independent errors. Measured: the
+# errors of neighbours in H are correlated, because the same edges caused them.
+CORRELATED = 2.0
 # If the residual is above TOO_MUCH * tol, more iterations do not help.
 MOST_SOLVES, TOO_MUCH = 3, 1e4
 PRECISION = (
@@ -58,7 +59,7 @@ PRECISION = (
 
 
 def solve_hfs(
-    graph: Graph | Any,
+    graph: object,
     labelled: ArrayLike,
     Y: ArrayLike,
     *,
@@ -69,7 +70,7 @@ def solve_hfs(
     leave_out: ArrayLike | None = None,
     tol: float = 1e-8,
     x0: ArrayLike | None = None,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
 ) -> HFSResult:
     """Scores of all nodes from values at a few, by HFS or stable-HFS.
@@ -121,6 +122,33 @@ def solve_hfs(
     ConvergenceWarning
         If the solver did not reach `tol` although float64 could have stored such an answer, or if
         `gamma` times the weights is too large for float64.
+
+    Notes
+    -----
+    Let S be the labelled nodes, y their values, s the weights of their labels with the sum l, and
+    A = gamma l L + diag(s)_S. HFS [1]_ is f = A⁻¹ (s y)_S; L f = 0 at all other nodes. Stable-HFS
+    [2]_ has a multiplier mu of the constraint that f sums to zero:
+
+        f = A⁻¹ ((s y)_S - mu 1),    mu = 1'A⁻¹ (s y)_S / 1'A⁻¹ 1.
+
+    For gamma towards infinity, on a connected graph, gamma l f tends to the g with the sum zero and
+    L g = (s y)_S - (s'y / n) 1. If s'y = 0 this is Poisson learning [3]_.
+
+    Without the label i, everything else unchanged, its node has the leave-one-out score
+    F = (f_i - K_ii y_i) / (1 - K_ii), where column i of K, with f = K y, is how scores respond to
+    y_i. It is computed from the mean a of f over the neighbours of i, the mean kappa of K_i over
+    them, the degree d, and the multiplier mu_i of K_i, because 1 - K_ii may be mostly rounding:
+
+        gamma l d (F - a - kappa (F - y_i)) = -mu - mu_i (F - y_i).
+
+    References
+    ----------
+    .. [1] X. Zhu, Z. Ghahramani and J. Lafferty, "Semi-supervised learning using Gaussian fields
+       and harmonic functions", ICML 2003.
+    .. [2] M. Belkin, I. Matveeva and P. Niyogi, "Regularization and semi-supervised learning on
+       large graphs", COLT 2004.
+    .. [3] J. Calder, B. Cook, M. Thorpe and D. Slepcev, "Poisson learning: graph based
+       semi-supervised learning at very low label rates", ICML 2020.
 
     Examples
     --------
@@ -187,12 +215,12 @@ def solve_hfs(
 
 def refine(
     edges: object,
-    h: Any,
+    h: object,
     labelled: ArrayLike,
     Y: ArrayLike,
     *,
-    at: Any = None,
-    since: Any = None,
+    at: object = None,
+    since: object = None,
     passes: int = 10,
     tol: float = 1e-6,
     gamma: float = 1.0,
@@ -200,7 +228,7 @@ def refine(
     sample_weight: ArrayLike | None = None,
     method: Method = "harmonic",
     leave_out: ArrayLike | None = None,
-    random_state: Any = None,
+    random_state: object = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     step_ahead: bool = True,
@@ -257,6 +285,21 @@ def refine(
     ------
     ValueError
         If `h` cannot be a sparsifier of `edges`: other components, or other ids of nodes.
+
+    Notes
+    -----
+    Sparse-HFS [1]_ is the answer on H alone, `solve_hfs` on the snapshot. Here it is the
+    preconditioner: with A of G and M of H, as in the notes of `solve_hfs`, conjugate gradients [2]_
+    solve M⁻¹ A f = M⁻¹ b, and all columns share their search directions. If energies in H are
+    within 1 ± epsilon of those in G, k passes reduce the error, the root of e'A e, to at most 2 q^k
+    of what it was, q = (sqrt(c) - 1) / (sqrt(c) + 1), c = (1 + epsilon) / (1 - epsilon).
+
+    References
+    ----------
+    .. [1] D. Calandriello, A. Lazaric and M. Valko, "Large-scale semi-supervised learning with
+       online spectral graph sparsification", 2015.
+    .. [2] D. P. O'Leary, "The block conjugate gradient algorithm and related methods", Linear
+       Algebra and its Applications 29, 1980.
 
     Examples
     --------
@@ -347,7 +390,7 @@ def refine(
         )
     columns, ahead = cg.x, step_ahead and going and not converged.all()
     if ahead:
-        columns = system.centre(cg.x + last_step(cg, solver, system, source))
+        columns = system.centre(cg.x + _last_step(cg, solver, system, source))
         f, mu = system.combine(columns)
     return _result(
         system,
@@ -364,6 +407,33 @@ def refine(
     )
 
 
+def _last_step(cg: BlockCG, solver: HFSSolver, system: HFSSystem, source: Passes) -> Floats:
+    """Return a step that needs no product with the full graph.
+
+    The error e of the scores obeys e = r / diag(A) + mean of e over the neighbours, up to factors,
+    where r is the residual. The first term, a Jacobi step, is known. The solution of this equation
+    on the sparsifier H estimates the second. But H has few of the neighbours, so the estimate is
+    noisy, and in dense graphs it is nothing but noise. So it is shrunk, for each column, by the
+    share of its mean square that noise explains: what a mean over the neighbours in H would have
+    if errors were independent, times the share of edges that were dropped, times `CORRELATED`.
+    """
+    look = cg.look_ahead() - cg.x
+    h, at = solver.graph, system.reached.copy()
+    at[system.labelled] = False
+    if source.degrees is None or not at.any():
+        return look
+    jacobi: Floats = cg.residual / system.diagonal(source.degrees)[:, np.newaxis]
+    of_neighbours = look - jacobi
+    squares = np.add.reduceat(np.append(h.weights**2, 0.0), h.indptr[:-1])[at]  # sums over edges
+    few = float(np.mean(squares / h.degrees[at] ** 2))  # 1 / number of neighbours
+    dropped = max(0.0, 1.0 - h.n_edges * source.passes / source.edges_read)
+    noise = CORRELATED * dropped * few * np.mean(look[at] ** 2, axis=0)
+    size = np.mean(of_neighbours[at] ** 2, axis=0)
+    kept = np.clip(1.0 - noise / np.where(size > 0.0, size, 1.0), 0.0, 1.0)
+    step: Floats = jacobi + kept * of_neighbours
+    return step
+
+
 def _make_system(
     method: Method, h: Graph, labelled: ArrayLike, Y: ArrayLike, *, caller: str,
     normalization: Normalization, **options: Any,
@@ -375,7 +445,7 @@ def _make_system(
     return HFSSystem(component, labelled, Y, normalization=normalization, caller=caller, **options)
 
 
-def _check_left_out(leave_out: Any, system: HFSSystem) -> NDArray[np.int64] | None:
+def _check_left_out(leave_out: ArrayLike | None, system: HFSSystem) -> NDArray[np.int64] | None:
     """Return positions of labels, or None."""
     if leave_out is None:
         return None
@@ -409,7 +479,7 @@ def _check_components(source: Passes, h: Graph) -> None:
         )
 
 
-def _check_start(x0: Any, shape: tuple[int, ...]) -> Floats | None:
+def _check_start(x0: ArrayLike | None, shape: tuple[int, ...]) -> Floats | None:
     """Return the starting point, with zeros for nodes that are new."""
     if x0 is None:
         return None
