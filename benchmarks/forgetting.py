@@ -205,7 +205,7 @@ def study_links(stream: Stream, months: int) -> Iterator[Figure]:
             head, view = list(views(moment, [days * DAY for days in LINK_DAYS]))[at_view]
             graph = stream.graph(view, before=moment)
             pairs = np.concatenate([true, random, swapped])
-            resistances = effective_resistance(graph, pairs, epsilon=0.2, random_state=0)
+            resistances = effective_resistance(graph, pairs, rtol=0.2, random_state=0)
             ours, theirs, others = np.split(resistances, [len(true), len(true) + len(random)])
             found["random"].append(auc(-ours, -theirs))
             found["same_users"].append(auc(-ours, -others))

@@ -148,7 +148,7 @@ def _ours(side: int, u: np.ndarray, v: np.ndarray, epsilon: float) -> Run:
     by_code = np.argsort(code)
     order = by_code[np.searchsorted(code, wanted, sorter=by_code)]
     baseline = reset_peak()
-    estimate, cpu, _ = timed(lambda: effective_resistance(graph, epsilon=epsilon, random_state=0))
+    estimate, cpu, _ = timed(lambda: effective_resistance(graph, rtol=epsilon, random_state=0))
     memory = {"rss_baseline_mib": baseline, "rss_peak_mib": peak_mib()}
     return {"epsilon": epsilon}, order, estimate, cpu, memory
 

@@ -95,7 +95,7 @@ def measure_ingest(options: argparse.Namespace) -> float:
 
 def measure_lookups(options: argparse.Namespace, rate: float) -> None:
     """Look labels up while edges arrive and labels are computed."""
-    with serving(options.folder, "--every-seconds", "0") as server:
+    with serving(options.folder, "--answer-every", "0") as server:
         send(server, options, "arrow", "int64", 2_000_000)
         server.give_labels(options.nodes)
         results: Any = multiprocessing.Queue()

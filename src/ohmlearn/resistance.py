@@ -28,7 +28,7 @@ def effective_resistance(
     graph: object,
     pairs: ArrayLike | None = None,
     *,
-    epsilon: float = 0.2,
+    rtol: float = 0.2,
     exact: bool | None = None,
     random_state: object = None,
     n_jobs: int | None = None,
@@ -45,10 +45,10 @@ def effective_resistance(
     graph : Graph, or a matrix that `Graph.from_scipy` accepts
     pairs : array-like of int of shape (n_pairs, 2), optional
         By default all edges, in the order of ``graph.edges()``.
-    epsilon : float
+    rtol : float
         About 95% of the estimates have at most this relative error, because their standard error
-        is ``epsilon / 2``. Estimates for edges are better; those for bridges are exact. Time grows
-        as ``1 / epsilon**2``.
+        is ``rtol / 2``. Estimates for edges are better; those for bridges are exact. Time grows
+        as ``1 / rtol**2``.
     exact : bool, optional
         Whether to solve for each answer, to a relative accuracy of about 1e-9, instead of
         estimating it; by default True for at most 500 nodes. This takes one solve per pair, or one
@@ -83,7 +83,7 @@ def effective_resistance(
     array([1.6667, 0.    ])
     """
     g: Graph = check_graph(graph, Graph)
-    epsilon = check_fraction("epsilon", epsilon)
+    rtol = check_fraction("rtol", rtol)
     w: NDArray[np.float64] | None
     if pairs is None:
         u, v, w = g.edges()
@@ -103,7 +103,7 @@ def effective_resistance(
         u, v = u[todo], v[todo]
     solver = LaplacianSolver(g, random_state=seed, n_jobs=threads)
     result[todo] = (
-        _solve(solver, u, v) if exact else _sketch(solver, u, v, w, epsilon, seed, threads)
+        _solve(solver, u, v) if exact else _sketch(solver, u, v, w, rtol, seed, threads)
     )
     return result
 
@@ -143,13 +143,13 @@ def _sketch(
     u: NDArray[np.int32],
     v: NDArray[np.int32],
     w: NDArray[np.float64] | None,
-    epsilon: float,
+    rtol: float,
     seed: int,
     threads: int,
 ) -> NDArray[np.float64]:
     graph = solver.graph
     # An estimate from q columns has relative variance at most 2 / q.
-    rounds = math.ceil(8.0 / epsilon**2 / _core.SKETCH_COLUMNS)
+    rounds = math.ceil(8.0 / rtol**2 / _core.SKETCH_COLUMNS)
     y = np.empty((graph.n_nodes, _core.SKETCH_COLUMNS))
     squares, products = np.zeros(len(u)), np.zeros(len(u))
     for number in range(rounds):

@@ -47,12 +47,12 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 LABEL = "label edges.csv --labels labels.csv -o out.csv"
 CASES = [
     # Headings of all files.
-    (f"{LABEL} --label-col group", "labels.csv: has no column 'group', only 'node', 'label'"),
-    (f"{LABEL} --node-col 5", "labels.csv: has no column 5"),
-    (f"{LABEL} --source-col from", "edges.csv: has no column 'from'"),
-    ("label edges.csv --labels heading.csv --label-col class", "heading.csv: has no"),
+    (f"{LABEL} --read-labels label=group", "labels.csv: has no column 'group', only 'node'"),
+    (f"{LABEL} --read-labels node=5", "labels.csv: has no column 5"),
+    (f"{LABEL} --from from", "edges.csv: has no column 'from'"),
+    ("label edges.csv --labels heading.csv --read-labels label=class", "heading.csv: has no"),
     ("label edges.csv --labels empty.csv", "empty.csv: is empty: there is no line with a label"),
-    ("label edges.csv other.csv --labels labels.csv --target-col dst",
+    ("label edges.csv other.csv --labels labels.csv --to dst",
      "other.csv: has no column 'dst', only 'u', 'x'"),
     ("label edges.csv empty.csv --labels labels.csv",
      "empty.csv: is empty: there is no line with an edge"),
@@ -62,8 +62,8 @@ CASES = [
     ("solve edges.csv header.csv", "header.csv: a header, a column of node ids and one or more"),
     # Ids of another kind.
     ("label numbers.csv --labels labels.csv",
-     "labels.csv: 'n0' is not an integer, but the ids of the edges are; read those with --id-type "
-     "string"),
+     "labels.csv: 'n0' is not an integer, but the ids of the edges are; read those with "
+     "--read id_type=string"),
     ("suggest numbers.csv --exclude names.txt", "names.txt, row 1: 'n0' is not an integer"),
     ("suggest numbers.csv --labels labels.csv", "labels.csv: 'n0' is not an integer"),
     ("resistance numbers.csv --pairs pairs.csv", "pairs.csv: 'n0' is not an integer"),
@@ -71,22 +71,22 @@ CASES = [
     # Values of options, and options that do not go together.
     (f"{LABEL} --class-prior a=1,c=1", "--class-prior has no share of 'b'"),
     (f"{LABEL} --gamma nan", "--gamma must be 'auto' or a number"),
-    (f"{LABEL} --min-confidence nan", "Invalid value for '--min-confidence': nan is not a number."),
+    (f"{LABEL} --min-probability nan", "'--min-probability': nan is not a number."),
     (f"{LABEL} --memory 5MB", "--memory needs --n-nodes"),
     (f"{LABEL} --memory 5MB --n-nodes 9 --max-edges 50",
      "--memory and --max-edges limit the same edges; give one of them"),
     (f"{LABEL} --half-life 7d --since 5", "--half-life and --since are different ways to forget"),
-    (f"{LABEL} --since 2026-01-01 --time-col nope", "has no column 'nope'"),
-    (f"{LABEL} --latest 5", "--latest 5 needs times"),
-    (f"{LABEL} --no-certificate", "--no-certificate needs --report"),
+    (f"{LABEL} --since 2026-01-01 --time nope", "has no column 'nope'"),
+    (f"{LABEL} --read latest=5", "--read latest=5 needs times"),
+    (f"{LABEL} --certify", "--certify needs --report"),
     (f"{LABEL} --state labels.csv", "--state labels.csv would overwrite what is read"),
     (f"{LABEL} --state names.txt", "names.txt"),
     (f"{LABEL} --threads 0", "--threads 0 has no meaning; use 1 for one thread, -1 for all cores"),
     (f"{LABEL} --seed {2**64}", "Invalid value for '--seed'"),
     ("resistance edges.csv --threads 0", "--threads 0 has no meaning"),
-    ("resistance edges.csv --epsilon nan", "Invalid value for '--epsilon': nan is not a number."),
+    ("resistance edges.csv --rtol nan", "Invalid value for '--rtol': nan is not a number."),
     ("certify edges.csv edges.csv --eta nan", "Invalid value for '--eta': nan is not a number."),
-    ("suggest edges.csv --label-col x", "--label-col needs --labels"),
+    ("suggest edges.csv --read-labels label=x", "--read-labels needs --labels"),
     ("suggest edges.csv --labels labels.csv --half-life x", "--half-life must be a positive"),
     ("suggest --state nowhere.ohm", "File 'nowhere.ohm' does not exist"),
     ("suggest", "Missing argument 'EDGES...'"),
@@ -110,7 +110,7 @@ def test_refused_before_reading(
     ("options", "message"),
     [
         ("--class-prior a=1,c=1", "--class-prior has no share of 'b'"),
-        ("--since 5", "state.ohm was started without --last and --since, so it has no times"),
+        ("--since 5", "state.ohm was started without --horizon and --since, so it has no times"),
         ("--labels more.csv --class-prior a=1,b=1", "--class-prior has no share of 'c'"),
     ],
 )

@@ -93,8 +93,8 @@ def test_ids_that_are_text_count(files, monkeypatch):
     plain, text = (
         Budget(n_nodes=N, id_length=length) for length in (None, np.mean([*map(len, names)]))
     )
-    for kinds, budget in (("--one-kind", plain), ("--bipartite", text)):  # 17, and left:17
-        command = ["sparsify", "edges.npy", kinds, "-o", "h.ohm"]
+    for kinds, budget in (("no", plain), ("columns", text)):  # 17, and left:17
+        command = ["sparsify", "edges.npy", "--bipartite", kinds, "-o", "h.ohm"]
         shown = CliRunner().invoke(main, [*command, "--memory", "290MB", "--n-nodes", str(N)])
         least = -(-budget.memory_for(2 * N) // 10**6)
         assert f"too little for 20,000 nodes; give at least {least}MB" in shown.stderr

@@ -62,7 +62,7 @@ def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     assert read.faults == []
     assert read.n_figures == 1
     assert [row[0] for row in read.tables[0]] == ["answer", "Sparse-HFS", "refined", "exact"]
-    assert "ohmlearn demo --points 605 --neighbors 225 --seed 0" in read.text
+    assert "ohmlearn demo --points 605 --neighbors 225" in read.text
     assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 

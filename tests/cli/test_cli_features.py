@@ -131,11 +131,19 @@ def test_the_summary_as_json(folder: Path):
 
 
 def test_columns_and_models(folder: Path):
-    result = label(*ALL, "-o", "out.csv", "--feature-cols", "age, city", "--feature-node-col", "id")
+    result = label(
+        *ALL, "-o", "out.csv", "--read-features", "columns=age, city", "--read-features", "node=id"
+    )
     assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in result.stderr
     assert "note" not in result.stderr
     result = label(
-        *ALL, "-o", "out.csv", "--model", "hist-gradient-boosting", "--feature-cols", "age"
+        *ALL,
+        "-o",
+        "out.csv",
+        "--method",
+        "hist-gradient-boosting",
+        "--read-features",
+        "columns=age",
     )
     assert result.exit_code == 0, result.output
     assert share_right(read()) > 0.85
@@ -145,7 +153,7 @@ def test_trees_take_columns_that_are_mostly_zero(folder: Path):
     rng = np.random.default_rng(1)
     words = [f"p{i},w{rng.integers(40)},v{rng.integers(40)},{i % 2}\n" for i in range(N)]
     Path("nodes.csv").write_text("id,word,other,side\n" + "".join(words))
-    result = label(*ALL, "-o", "out.csv", "--model", "hist-gradient-boosting")
+    result = label(*ALL, "-o", "out.csv", "--method", "hist-gradient-boosting")
     assert result.exit_code == 0, result.output
     assert share_right(read()) == 1.0
 
@@ -169,7 +177,7 @@ def test_edges_that_do_not_help_are_left_out(folder: Path):
 
 
 def test_old_edges_can_be_forgotten(folder: Path):
-    for option, time in (("--half-life", "3d"), ("--last", "10d"), ("--since", "2024-01-15")):
+    for option, time in (("--half-life", "3d"), ("--horizon", "10d"), ("--since", "2024-01-15")):
         result = label(*ALL, "-o", "out.csv", option, time)
         assert result.exit_code == 0, result.output
         assert share_right(read()) > 0.75
@@ -187,7 +195,7 @@ def test_old_edges_can_be_forgotten(folder: Path):
 
 
 def test_answers_that_are_not_sure_enough(folder: Path):
-    assert label(*ALL, "-o", "out.csv", "--min-confidence", 0.9, "--top", 1).exit_code == 0
+    assert label(*ALL, "-o", "out.csv", "--min-probability", 0.9, "--top", 1).exit_code == 0
     rows = read()
     for row in rows.values():
         is_sure = row["probability"] != "" and float(row["probability"]) >= 0.9
@@ -207,7 +215,7 @@ def test_edges_from_a_pipe_and_a_log(folder: Path):
 
 
 def test_the_page_has_a_part_about_features(folder: Path):
-    result = label(*ALL, "-o", "out.csv", "--report", "page.html", "--no-certificate")
+    result = label(*ALL, "-o", "out.csv", "--report", "page.html")
     assert result.exit_code == 0, result.output
     page = Page(Path("page.html"))
     assert page.faults == []
@@ -243,12 +251,12 @@ def test_the_column_of_nodes_may_be_called_as_in_the_labels(folder: Path):
     for path in ("nodes.csv", "labels.csv"):
         text = Path(path).read_text()
         Path(path).write_text(text.replace("id,", "account,", 1).replace("node,", "account,", 1))
-    arguments = (*ALL, "-o", "out.csv", "--node-col", "account")
+    arguments = (*ALL, "-o", "out.csv", "--read-labels", "node=account")
     result = label(*arguments)
     assert result.exit_code == 0, result.output
     assert "nodes.csv: 116 nodes with 5 features, ids = 'account'" in result.stderr
     Path("nodes.csv").write_text(Path("nodes.csv").read_text().replace("account", "who", 1))
-    assert "name the one with the ids in --feature-node-col" in label(*arguments).stderr
+    assert "name the one with the ids in --read-features node=..." in label(*arguments).stderr
 
 
 def test_few_labels(folder: Path):
@@ -271,14 +279,20 @@ REFUSED = {
     ("--cluster", "local:2"): "--cluster cannot be used with --features",
     ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
     ("--passes", "3"): "--features reads the edges once; leave out --passes",
-    ("--method", "restart"): "--method is about labels from the edges alone",
+    ("--method", "restart"): "--method restart is about labels from the edges alone",
     ("--class-prior", "labels"): "--class-prior labels means nothing with --features",
-    ("--normalization", "cmn"): "--normalization is about labels from the edges alone",
+    (
+        "--option",
+        "normalization=cmn",
+    ): "--option normalization= is about labels from the edges alone",
     ("--gamma", "-3"): "--gamma must be from 0 to 1e+09 with --features",
     ("--features", "-"): "--features cannot be read from a pipe; give a file",
-    ("--feature-cols", "age,size"): "nodes.csv: has no column 'size'; the columns are 'id'",
-    ("--feature-node-col", "who"): "nodes.csv: has no column 'who'; the columns are 'id'",
-    ("--feature-node-col", "same"): "nodes.csv: the id '1' is in the rows 2 and 3",
+    (
+        "--read-features",
+        "columns=age,size",
+    ): "nodes.csv: has no column 'size'; the columns are 'id'",
+    ("--read-features", "node=who"): "nodes.csv: has no column 'who'; the columns are 'id'",
+    ("--read-features", "node=same"): "nodes.csv: the id '1' is in the rows 2 and 3",
 }
 
 
@@ -298,12 +312,12 @@ def test_files_that_cannot_be_right(folder: Path):
 
     fails("none.csv", "Error: there is no file none.csv")
     fails("edges.csv", "'src' and 'dst' seem to be the ends of edges, not features of nodes; are")
-    fails("edges.csv", "name the column with the ids in --feature-node-col")
+    fails("edges.csv", "name the column with the ids in --read-features node=...")
     fails("labels.csv", "labels.csv: has no columns of features: 'label' is left out")
     Path("other.csv").write_text("id,x\nr1,1\nr2,2\n")
     fails("other.csv", "none of the 2 ids, such as 'r1', is among the 124 of the graph, such as 'p")
-    result = label(*ALL[:3], "--model", "logistic")
-    assert "Error: --model needs --features" in result.stderr
+    result = label(*ALL[:3], "--method", "logistic")
+    assert "Error: --method logistic needs --features" in result.stderr
     result = label(*ALL, "-o", "nodes.csv")
     assert "-o nodes.csv would overwrite what is read" in result.stderr
 
@@ -314,7 +328,7 @@ def test_ids_of_several_kinds(folder: Path):
     Path("labels.csv").write_text("user_id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(12)))
     ages = "".join(f"{i},{20 + 10 * (i % 2)}\n" for i in range(60))
     Path("nodes.csv").write_text("user_id,age\n" + ages)
-    result = label(*ALL, "-o", "out.csv", "--bipartite")
+    result = label(*ALL, "-o", "out.csv", "--bipartite", "columns")
     assert result.exit_code == 0, result.output
     assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
     rows = read()
@@ -328,11 +342,11 @@ def test_the_column_of_nodes_is_called_as_in_the_labels(folder: Path):
         Path("nodes.csv").write_text(f"package,{heading}\n{rows}")
         text = Path("labels.csv").read_text().partition("\n")[2]
         Path("labels.csv").write_text("package,section\n" + text)
-        named = (*ALL, "--node-col", "package", "--label-col", "section")
+        named = (*ALL, "--read-labels", "node=package", "--read-labels", "label=section")
         result = label(*named, "-o", "out.csv")
         assert result.exit_code == 0, result.output
         assert "nodes.csv: 120 nodes with 2 features, ids = 'package'\n" in result.stderr
-        result = label(*named, "-o", "out.csv", "--feature-node-col", 5)
+        result = label(*named, "-o", "out.csv", "--read-features", "node=5")
         assert "nodes.csv: has no column 5; the columns are 'package'" in result.stderr
 
 
@@ -344,14 +358,18 @@ def test_column_with_the_name_of_the_labels(folder: Path, labels: str):
     lines = [f"{row},{known.get(row.partition(',')[0], '')}" for row in rows]
     Path("nodes.csv").write_text("\n".join([f"{heading},Fraud", *lines]))
     Path("frauds.csv").write_text(Path("labels.csv").read_text().replace("label", "fraud"))
-    names = ("--node-col", "id", "--label-col", "Fraud") if labels == "nodes.csv" else ()
+    names = (
+        ("--read-labels", "node=id", "--read-labels", "label=Fraud")
+        if labels == "nodes.csv"
+        else ()
+    )
     command = ("edges.csv", "--labels", labels, *names, "--features", "nodes.csv", "-o", "out.csv")
     result = label(*command)
     assert result.exit_code == 0, result.output
     assert "the column 'Fraud' of the features is left out" in result.stderr
     assert "  Fraud: left out: the labels have this name\n" in result.stderr
     assert "nodes.csv: 5 columns of numbers" in result.stderr
-    result = label(*command, "--feature-cols", "age,Fraud")
+    result = label(*command, "--read-features", "columns=age,Fraud")
     assert result.exit_code == 0, result.output
     assert "unlabelled ones, which have the same, in the column 'Fraud_missing'" in result.stderr
 
@@ -377,8 +395,8 @@ def parts(folder: Path) -> list[str]:
         ("--max-edges", "300"),
         ("--half-life", "9d"),
         ("--since", "2024-01-09"),
-        ("--gamma", "4", "--class-prior", "red=0.4,blue=0.6", "--calibration", "none"),
-        ("--model", "hist-gradient-boosting", "--seed", "4"),
+        ("--gamma", "4", "--class-prior", "red=0.4,blue=0.6", "--option", "calibration=none"),
+        ("--method", "hist-gradient-boosting", "--seed", "4"),
     ],
     ids=" ".join,
 )

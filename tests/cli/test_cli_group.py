@@ -1,9 +1,11 @@
 """The command line: what it prints, how it fails, what it imports."""
 
 import dataclasses
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ohmlearn
+from ohmlearn._defaults import EPSILON, LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.cli import main
 from ohmlearn.reading.file_names import FORMATS
 from ohmlearn.reading.read_options import ReadOptions
@@ -27,6 +30,7 @@ def test_version_is_that_of_the_package():
 def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
+from ohmlearn._defaults import EPSILON, LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.cli import main
 for args in ("--help", "label --help", "suggest --help", "paper run --help", "--version"):
     main(args.split(), standalone_mode=False)
@@ -106,11 +110,86 @@ def test_completion_prints_a_script_and_completes(shell: str):
     assert run.stdout == "plain,sparsify\n"
 
 
-def test_edges_have_one_option_for_each_field_of_read_options():
+def test_edges_have_one_option_or_key_for_each_field_of_read_options():
     command = main.commands["info"]
-    options = {parameter.name: parameter for parameter in command.params}
     defaults = command.make_context("info", ["edges.csv"]).params
     fields = {field.name: field.default for field in dataclasses.fields(ReadOptions)}
     del fields["filesystem"]  # an object; the command line has addresses
     assert {name: defaults[name] for name in fields} == fields
-    assert list(options["format"].type.choices) == list(FORMATS)
+    text = " ".join(invoke("info", "--help-all").output.split())
+    assert ", ".join(FORMATS[:-1]) + f" or {FORMATS[-1]}" in text
+
+
+def test_help_has_groups_and_shows_common_options_first():
+    options = [one for one in main.commands["label"].params if isinstance(one, click.Option)]
+    assert len(options) <= 36
+    assert {one.group for one in options} == {
+        "Input", "Output", "Method", "Time", "Continue", "Machine"
+    }  # fmt: skip
+    assert sum(one.common for one in options) == 10
+    short, full = (invoke("label", how).output for how in ("--help", "--help-all"))
+    for one in options:
+        shown = f"  {one.get_help_record(click.Context(main.commands['label']))[0]}"
+        assert shown in full
+        assert (shown in short) == one.common
+
+
+def commands() -> Iterator[click.Command]:
+    for command in main.commands.values():
+        yield from command.commands.values() if isinstance(command, click.Group) else [command]
+
+
+def test_help_texts_are_sentences():
+    for command in commands():
+        first = str(command.help).splitlines()[0]
+        for text in (first, *(getattr(one, "help", None) or "." for one in command.params)):
+            assert text.endswith("."), f"{command.name}: {text}"
+    assert all(len(one.get_short_help_str(62)) < 62 for one in main.commands.values())
+    assert "..." not in invoke("--help").output.partition("Commands:")[2]
+
+
+def test_defaults_are_the_same_in_python_and_on_the_command_line():
+    def default(function: object, name: str) -> object:
+        return inspect.signature(function).parameters[name].default
+
+    options = {
+        (command, one.name): one.default
+        for command in ("label", "suggest", "serve", "sparsify")
+        for one in main.commands[command].params
+    }
+    for function in (ohmlearn.sparsify, ohmlearn.StreamingSparsifier):
+        assert default(function, "epsilon") == options["sparsify", "epsilon"] == EPSILON
+    labelling = [ohmlearn.HFSClassifier, ohmlearn.HFSRegressor, ohmlearn.GraphFeatureClassifier]
+    for function in labelling:
+        assert default(function, "epsilon") == LABEL_EPSILON
+    assert {options[command, "epsilon"] for command in ("label", "suggest", "serve")} == {
+        LABEL_EPSILON
+    }
+    for function in (*labelling[:2], ohmlearn.knn_edges):
+        assert default(function, "weights") == WEIGHTS
+        assert default(function, "n_jobs") is None
+    for function in labelling[:2]:
+        assert default(function, "n_neighbors") == NEIGHBORS
+        assert default(function, "neighbors") == default(ohmlearn.knn_edges, "method") == "exact"
+    parameters = main.commands["label"].make_context("label", ["e", "--labels", "l"]).params
+    assert parameters["threads"] == len(os.sched_getaffinity(0))
+    for name in ("normalization", "calibration"):
+        assert parameters[name] == default(ohmlearn.HFSClassifier, name)
+    assert {options[command, "seed"] for command in ("label", "serve", "sparsify")} == {0}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("--source-col=u", "--from"), ("--no-header", "--read header=no"), ("--last", "--horizon")],
+)
+def test_options_of_earlier_versions_are_answered_with_their_new_names(old: str, new: str):
+    result = invoke("label", "edges.csv", old)
+    assert result.exit_code == 2
+    assert f"{old.partition('=')[0]} is no option now; use {new}\n" in result.stderr
+
+
+@pytest.mark.parametrize("given", ["header", "headers=yes", "header=perhaps"])
+def test_keys_that_cannot_be_right(given: str):
+    result = invoke("info", "edges.csv", "--read", given)
+    assert result.exit_code == 2
+    assert "Invalid value for '--read': " in result.stderr

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, read_edges
 from ohmlearn.cli import main
-from ohmlearn.cli.forgetting_options import Forgetting
+from ohmlearn.cli.open_edges import Forgetting
 
 
 def invoke(*args: str | Path) -> Result:
@@ -52,7 +52,7 @@ def test_label_forgets_old_edges(edges, tmp_path):
 
 def test_sparsify_and_certify_agree_about_the_faded_graph(edges, tmp_path):
     h = tmp_path / "h.csv"
-    shown = invoke("sparsify", edges, "-o", h, "--half-life", "5d", "--time-col", "ts", "--json")
+    shown = invoke("sparsify", edges, "-o", h, "--half-life", "5d", "--time", "ts", "--json")
     assert shown.exit_code == 0, shown.stderr
     assert json.loads(shown.stderr.splitlines()[-1])["n_faded_on_arrival"] == 0
     shown = invoke("certify", edges, h, "--half-life", "5d", "--json")
@@ -66,9 +66,9 @@ def test_sparsify_and_certify_agree_about_the_faded_graph(edges, tmp_path):
     ("options", "message"),
     [
         (("--half-life", "soon"), "--half-life must be a positive number"),
-        (("--half-life", "1d", "--last", "3d"), "--half-life and --last are different ways"),
+        (("--half-life", "1d", "--horizon", "3d"), "--half-life and --horizon are different ways"),
         (
-            ("--half-life", "1d", "--time-col", "src", "--source-col", "ts", "--target-col", "dst"),
+            ("--half-life", "1d", "--time", "src", "--from", "ts", "--to", "dst"),
             "needs times in seconds",
         ),
     ],
@@ -80,14 +80,14 @@ def test_refused(edges, tmp_path, options, message):
     assert message in shown.stderr
 
 
-def test_last_and_since_ask_for_a_window():
-    last = Forgetting({"half_life": None, "last": "12.5", "since": None})
+def test_horizon_and_since_ask_for_a_window():
+    last = Forgetting({"half_life": None, "horizon": 12.5, "since": None})
     assert last.parameters == {"half_life": None, "horizon": 12.5}
     assert last.needs_times
     assert not Forgetting({}).needs_times
 
 
-@pytest.mark.parametrize("options", [("--last", "30d"), ("--since", "2026-02-15")])
+@pytest.mark.parametrize("options", [("--horizon", "30d"), ("--since", "2026-02-15")])
 def test_label_counts_only_a_window(edges, tmp_path, options):
     how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
     shown = invoke("label", edges, *how, *options)
@@ -99,7 +99,10 @@ def test_label_counts_only_a_window(edges, tmp_path, options):
 
 @pytest.mark.parametrize(
     ("since", "message"),
-    [("2026", "is a number, but the times are dates"), ("2026-04-01", "no edge counts since")],
+    [
+        ("2026", "is a number, but the times are dates"),
+        ("2026-04-01", "no edge is at or after"),
+    ],
 )
 def test_a_window_that_cannot_be_meant_is_refused(edges, tmp_path, since, message):
     how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")

@@ -20,7 +20,7 @@ def run(*args: object) -> Result:
 
 def run_two(*args: object) -> Result:
     """Run a command on edges between two kinds of nodes."""
-    return run(*args, "--bipartite")
+    return run(*args, "--bipartite", "columns")
 
 
 def write_edges(path: Path, headings: str = "user,item", seed: int = 0) -> Path:
@@ -56,11 +56,13 @@ def test_labels_of_both_kinds(tmp_path: Path, known: Path):
     assert all(label == "eo"[int(node.partition(":")[2]) % 2] for node, label in answers.items())
     assert {node.partition(":")[0] for node in answers} == {"user", "item"}
 
-    result = run("label", edges, "--labels", known, "-o", out, "--one-kind")
+    result = run("label", edges, "--labels", known, "-o", out, "--bipartite", "no")
     assert "40, 8 of them with a label given" in result.output
     write_edges(edges, "src,dst")
     known.write_text(known.read_text().replace("user_id", "kunde"))
-    result = run("label", edges, "--kinds", "kunde,ware", "--labels", known, "-o", out, "--quiet")
+    result = run(
+        "label", edges, "--bipartite", "kunde,ware", "--labels", known, "-o", out, "--quiet"
+    )
     assert result.exit_code == 0, result.output
     assert read_answers(out)["ware:17"] == "o"
 
@@ -79,24 +81,23 @@ def test_the_command_of_a_report_is_complete(tmp_path: Path, known: Path):
     edges, page = write_edges(tmp_path / "e.csv"), tmp_path / "page.html"
     known.write_text("node,label\n0,e\n1,o\n2,e\n3,o\n")
     words = ("label", edges, "--labels", known, "-o", tmp_path / "out.csv", "--report", page)
-    assert run(*words, "--one-kind", "--header").exit_code == 0
+    assert run(*words, "--bipartite", "no", "--read", "header=yes").exit_code == 0
     text = page.read_text()
-    assert "--one-kind" in text
-    assert "--header" in text
-    assert "--bipartite" not in text
+    assert "--bipartite", "no" in text
+    assert "--read", "header=yes" in text
+    assert "--bipartite", "columns" not in text
 
 
 def test_options_of_kinds(tmp_path: Path):
     edges = write_edges(tmp_path / "e.csv", "shop,tag")
     result = run("info", edges)
     assert "is in both columns, 'shop' and 'tag', and is read as one node" in result.output
-    assert "use --kinds shop,tag, if not, --one-kind" in result.output
-    assert run("info", edges, "--one-kind").stderr.count("\n") == 1
-    assert "Nodes        80" in run("info", edges, "--bipartite").output
+    assert "use --bipartite shop,tag, if not, --bipartite no" in result.output
+    assert run("info", edges, "--bipartite", "no").stderr.count("\n") == 1
+    assert "Nodes        80" in run("info", edges, "--bipartite", "columns").output
     for options, problem in (
-        (("--one-kind", "--kinds", "a,b"), "--one-kind and --kinds cannot be used together"),
-        (("--kinds", "a"), "--kinds needs two names"),
-        (("--kinds", "a,a"), "two kinds need different names"),
+        (("--bipartite", "a"), "'--bipartite': it needs two names"),
+        (("--bipartite", "a,a"), "two kinds need different names"),
     ):
         result = run("info", edges, *options)
         assert result.exit_code == 2
@@ -108,13 +109,11 @@ def test_columns_are_asked_for_in_words_of_the_command_line(tmp_path: Path, know
     path.write_text("shop,tag,what\n1,2,3\n")
     result = run("info", path)
     assert result.exit_code == 2
-    assert "there are 'shop', 'tag', 'what'; name them with --source-col and --target-col" in (
-        result.output
-    )
+    assert "there are 'shop', 'tag', 'what'; name them with --from and --to" in (result.output)
     known.write_text("node,colour,size\n1,red,3\n")
     path.write_text("src,dst\n1,2\n")
     result = run("label", path, "--labels", known, "-o", tmp_path / "out.csv")
-    assert "name them with --node-col and --label-col" in result.output
+    assert "name them with --read-labels node=... and --read-labels label=..." in result.output
 
 
 def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):
@@ -130,9 +129,9 @@ def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):
         result = execute(*command, write_edges(second, headings, 1))
         assert result.exit_code == 2
         assert problem in result.output
-        assert "if they are the same, use --kinds user,item" in result.output
+        assert "if they are the same, use --bipartite user,item" in result.output
         assert state.read_bytes() == before
-    assert run(*command, second, "--kinds", "user,item").exit_code == 0
+    assert run(*command, second, "--bipartite", "user,item").exit_code == 0
     assert run_two(*command, write_edges(second, "user,item", 2), "--labels", known).exit_code == 0
     answers = read_answers(out)
     assert len(answers) == 2 * N
@@ -153,8 +152,8 @@ def test_a_state_without_kinds_refuses_them(tmp_path: Path):
     result = run_two(*command, second)
     assert result.exit_code == 2
     assert "the nodes so far have no kinds, such as" in result.output
-    assert "for example --kinds user,item, or --one-kind" in result.output
-    assert run(*command, second, "--one-kind").exit_code == 0
+    assert "for example --bipartite user,item, or --bipartite no" in result.output
+    assert run(*command, second, "--bipartite", "no").exit_code == 0
 
 
 def test_sparsify_certify_resistance_solve(tmp_path: Path):
@@ -215,6 +214,6 @@ def test_logs(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert run("log", "remove-nodes", log, "1").exit_code == 2
     other = tmp_path / "other"
-    assert run("log", "append", other, edges, "--one-kind").exit_code == 0
+    assert run("log", "append", other, edges, "--bipartite", "no").exit_code == 0
     result = run("log", "remove", other, edges)
     assert "0 requests that match no edge; the log has 0 edges" in result.output

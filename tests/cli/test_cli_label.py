@@ -106,7 +106,7 @@ def test_a_warning_is_printed_once(two_pieces: tuple[Path, Path]):
 
 def test_warnings_by_the_way_of_output(two_pieces: tuple[Path, Path]):
     edges, labels = two_pieces
-    args = [edges, "--labels", labels, "--source-col", "a", "--target-col", "b"]
+    args = [edges, "--labels", labels, "--from", "a", "--to", "b"]
     unreached = "2 of 5 nodes are in components without a label"
     assert label(*args).stderr.count(unreached) == 1
     assert label(*args, "-q").stderr == ""
@@ -120,7 +120,7 @@ def test_integers_stay_integers_and_blanks_do_not_count(
     pq = pytest.importorskip("pyarrow.parquet")
     edges, labels = two_pieces
     out = tmp_path / "out.parquet"
-    args = ["--source-col", "a", "--target-col", "b", "-o", out]
+    args = ["--from", "a", "--to", "b", "-o", out]
     assert label(edges, "--labels", labels, *args).exit_code == 0
     found = {row["node"]: row["label"] for row in pq.read_table(out).to_pylist()}
     assert (found["x"], found["z"]) == (1, 20)
@@ -136,7 +136,7 @@ def test_columns_of_a_pipe_are_told(files: tuple[Path, Path]):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"args": ["--weight-col", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
+        ({"args": ["--weight", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
         (
             {"labels": "node,label,trust\np0,red,-1\n"},
             "row 2: weights must not be negative nor above 1e+27, nor below 1.2e-38 unless 0, but "
@@ -145,7 +145,7 @@ def test_columns_of_a_pipe_are_told(files: tuple[Path, Path]):
         (
             {"labels": "node,trust\np0,red\n"},
             "a label needs two columns and one of weights ('trust'), got 2; name them with "
-            "--node-col and --label-col and --label-weight-col",
+            "--read-labels node=... and --read-labels label=... and --read-labels weight=...",
         ),
         ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
@@ -201,7 +201,14 @@ def test_labels_with_weights_that_contradict_each_other(files: tuple[Path, Path]
     assert [row["label"] for row in found] == model.transduction_.tolist()
     # The same columns by name; a column that holds the labels is not guessed to hold weights.
     labels.write_text(labels.read_text().replace("confidence", "votes").replace("label", "trust"))
-    args = ["--node-col", "node", "--label-col", "trust", "--label-weight-col", "votes"]
+    args = [
+        "--read-labels",
+        "node=node",
+        "--read-labels",
+        "label=trust",
+        "--read-labels",
+        "weight=votes",
+    ]
     named = label(edges, "--labels", labels, "-o", tmp_path / "named.csv", "--seed", 3, *args)
     assert "labels = 'trust', weights = 'votes'\n" in named.stderr
     assert (tmp_path / "named.csv").read_bytes() == out.read_bytes()
@@ -249,14 +256,16 @@ def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: P
 
     edges, labels = files
     page = tmp_path / "page.html"
-    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page)
+    result = label(
+        edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page, "--certify"
+    )
     assert result.exit_code == 0, result.output
     found = Page(page)
     assert found.faults == []
     assert found.n_figures == 4
     assert "energies in H are " in found.text
     command = " ".join(found.text.replace("\\\n", "").split())  # it may be several lines
-    assert f"ohmlearn label {edges} --on-bad raise --labels {labels}" in command
+    assert f"ohmlearn label {edges} --labels {labels} --certify" in command
     assert ["Edges seen", "19,335"] in found.tables[0]
 
 

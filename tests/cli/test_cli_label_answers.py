@@ -138,7 +138,7 @@ def test_top_names_the_likeliest_classes(folder: Path, ending: str):
 def test_top_may_exceed_the_number_of_classes_and_skips_impossible_ones(folder: Path):
     # The component of x and y has a label of one class only.
     Path("labels.csv").write_text("node,label\na,red\nb,red\ne,blue\nx,blue\n")
-    options = ("-o", "out.jsonl", "--top", 3, "--calibration", "none")
+    options = ("-o", "out.jsonl", "--top", 3, "--option", "calibration=none")
     result = label("edges.csv", "--labels", "labels.csv", *options)
     assert result.exit_code == 0, result.output
     rows = read("out.jsonl")
@@ -150,7 +150,7 @@ def test_top_may_exceed_the_number_of_classes_and_skips_impossible_ones(folder: 
 
 
 def test_nodes_that_abstain_have_no_label_of_any_rank(folder: Path):
-    options = ("-o", "out.jsonl", "--top", 2, "--min-confidence", 0.999)
+    options = ("-o", "out.jsonl", "--top", 2, "--min-probability", 0.999)
     assert label("edges.csv", "--labels", "labels.csv", *options).exit_code == 0
     for row in read("out.jsonl").values():
         assert row["abstained"] is True
@@ -190,7 +190,15 @@ def test_thousands_of_classes_need_top(folder: Path):
         names = [f"c{number % n_classes}" for number in range(len(nodes))]
         rows = "".join(f"{node},{name}\n" for node, name in zip(nodes, names, strict=True))
         Path("labels.csv").write_text(f"node,label\n{rows}")
-        args = ("ring.csv", "--labels", "labels.csv", "-o", "out.csv", "--calibration", "none")
+        args = (
+            "ring.csv",
+            "--labels",
+            "labels.csv",
+            "-o",
+            "out.csv",
+            "--option",
+            "calibration=none",
+        )
         result = label(*args, "--epsilon", 0.9)
         if says is None:
             assert result.exit_code == 2
@@ -254,14 +262,16 @@ def test_files_of_measurements_and_ids_are_noticed_before_edges_are_read(folder:
     numbers = np.random.default_rng(0).random(30)
     rows = "".join(f"n{at},{number}\n" for at, number in enumerate(numbers))
     Path("labels.csv").write_text(f"node,score\n{rows}")
-    result = label("edges.csv", "--labels", "labels.csv", "--label-col", "score")
+    result = label("edges.csv", "--labels", "labels.csv", "--read-labels", "label=score")
     assert result.exit_code == 2
     assert "the labels ('score') are 30 different numbers, such as 0." in result.stderr
-    assert "--label-col" in result.stderr
+    assert "--read-labels label=..." in result.stderr
     Path("edges.csv").write_text("src,dst\n" + "".join(f"n{i},n{i + 1}\n" for i in range(30)))
     rows = "".join(f"n{at},user{at}\n" for at in range(30))
     Path("labels.csv").write_text(f"node,label\n{rows}")
-    result = label("edges.csv", "--labels", "labels.csv", "--calibration", "none", "-o", "o.csv")
+    result = label(
+        "edges.csv", "--labels", "labels.csv", "--option", "calibration=none", "-o", "o.csv"
+    )
     assert result.exit_code == 0, result.output
     assert (
         "Warning: labels.csv: 30 labels have 30 different classes, such as user0" in result.stderr

@@ -82,10 +82,10 @@ def test_an_end_is_not_suggested_for_the_times(files: Path, heading: str, sugges
     shown = label("e.csv", "--labels", "labels.csv", "--half-life", "7d")
     assert shown.exit_code == 2
     if suggested is None:
-        assert "--time-col" not in shown.stderr
+        assert "--time" not in shown.stderr
         assert "the edges seem to have no times" in shown.stderr
     else:
-        assert f"--time-col {suggested}" in shown.stderr
+        assert f"--time {suggested}" in shown.stderr
 
 
 def test_a_state_that_is_none(files: Path):
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_reading(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(
-        "ohmlearn.cli.label_command.open_edges", lambda *_, **__: pytest.fail("was read")
+        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
     )
     for option in ("-o", "--report", "--state"):
         path = "/proc/x.csv"
@@ -114,7 +114,7 @@ def test_swapped_files_are_named_before_edges_are_read(
     files: Path, heading: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(
-        "ohmlearn.cli.label_command.open_edges", lambda *_, **__: pytest.fail("was read")
+        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
     )
     rows = [f"{i},{i * 3 % 2030}" for i in range(2030)]
     Path("e.csv").write_text("\n".join([heading, *rows] if heading else rows) + "\n")
@@ -135,7 +135,7 @@ def test_few_swapped_rows_and_named_columns(files: Path):
     shown = label("edges.csv", "--labels", "e.csv", "-o", "o.csv")
     assert "e.csv: 59 nodes have 59 different labels; if this is the file of edges" in shown.stderr
     Path("e.csv").write_text("source,target\n5,a\n6,a\n35,b\n36,b\n")
-    named = ("--node-col", "source", "--label-col", "target")
+    named = ("--read-labels", "node=source", "--read-labels", "label=target")
     shown = label("edges.csv", "--labels", "e.csv", "-o", "o.csv", *named)
     assert shown.exit_code == 0, shown.stderr
 
@@ -165,7 +165,7 @@ def timed(files: Path) -> list[str]:
     return ["--labels", "labels.csv", "-o", "o.csv"]
 
 
-@pytest.mark.parametrize("option", ["--half-life", "--last"])
+@pytest.mark.parametrize("option", ["--half-life", "--horizon"])
 def test_a_duration_without_a_unit(timed: list[str], option: str):
     shown = label("dates.csv", *timed, option, "30")
     assert shown.exit_code == 2
@@ -192,7 +192,7 @@ def test_a_half_life_has_its_unit_in_the_summary(timed: list[str]):
 
 
 def test_edges_that_do_not_count_are_edges(timed: list[str]):
-    shown = label("dates.csv", *timed, "--last", "3d")
+    shown = label("dates.csv", *timed, "--horizon", "3d")
     assert shown.exit_code == 0, shown.stderr
     assert "2 of the 4 labelled nodes have no edge that counts, such as 1" in shown.stderr
 
@@ -234,11 +234,11 @@ def test_files_on_machines_that_cannot_be_reached(
     ("options", "guessed"),
     [
         ("", "(guessed)"),
-        ("--source-col src", "(v guessed)"),
-        ("--source-col src --target-col dst", None),
-        ("--time-col ts", "(ends guessed)"),
-        ("--half-life 3d --source-col src --target-col dst", "(times guessed)"),
-        ("--half-life 3d --source-col src --target-col dst --time-col ts", None),
+        ("--from src", "(v guessed)"),
+        ("--from src --to dst", None),
+        ("--time ts", "(ends guessed)"),
+        ("--half-life 3d --from src --to dst", "(times guessed)"),
+        ("--half-life 3d --from src --to dst --time ts", None),
     ],
 )
 def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):

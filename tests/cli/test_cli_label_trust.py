@@ -63,7 +63,7 @@ def summarise(files: tuple[Path, Path], *args: object) -> dict:
         ),
         (["--method", "restart"], {"method": "restart"}),
         (["--method", "auto"], {"method": "auto"}),
-        (["--calibration", "none"], {"calibration": None}),
+        (["--option", "calibration=none"], {"calibration": None}),
         (["--passes", "1", "--max-edges", "900"], {"passes": 1, "max_edges": 900}),
     ],
 )
@@ -91,18 +91,18 @@ def test_shares_of_classes_that_are_numbers(files, tmp_path: Path):
 
 
 def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
-    rows, printed = run(files, tmp_path / "out.csv", "--min-confidence", 0.75)
+    rows, printed = run(files, tmp_path / "out.csv", "--min-probability", 0.75)
     expected = fit(files).predict(abstain=0.75)
     unsure = np.array([answer is None for answer in expected])
     assert 10 < unsure.sum() < 290
     assert [row["abstained"] == "true" for row in rows] == unsure.tolist()
     assert [row["label"] or None for row in rows] == expected.tolist()
     assert f"Abstained {unsure.sum()} nodes, whose label is left empty" in printed
-    summary = summarise(files, "--min-confidence", 0.75)
+    summary = summarise(files, "--min-probability", 0.75)
     assert summary["n_abstained"] == unsure.sum()
     assert sum(summary["classes"].values()) == 300 - unsure.sum()
     assert "n_abstained" not in summarise(files)
-    _, printed = run(files, tmp_path / "out.csv", "--min-confidence", 0.9999)
+    _, printed = run(files, tmp_path / "out.csv", "--min-probability", 0.9999)
     assert "Classes   none, because no label is likely enough\nAbstained 300 nodes" in printed
 
 
@@ -111,7 +111,7 @@ def test_abstained_labels_are_null(tmp_path: Path, ending: str):
     edges, labels, out = tmp_path / "e.csv", tmp_path / "l.csv", tmp_path / f"out.{ending}"
     edges.write_text("a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(19)) + "50,51\n")
     labels.write_text("node,label\n0,7\n1,7\n2,7\n17,9\n18,9\n19,9\n")
-    result = label(edges, "--labels", labels, "-o", out, "--min-confidence", 0.6)
+    result = label(edges, "--labels", labels, "-o", out, "--min-probability", 0.6)
     assert result.exit_code == 0, result.output
     if ending == "parquet":
         table = pytest.importorskip("pyarrow.parquet").read_table(out)
@@ -206,23 +206,26 @@ def test_contradicting_labels_are_counted(files, tmp_path: Path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--class-prior", "red"], "--class-prior needs NAME=SHARE, such as ham=0.7,spam=0.3"),
+        (["--class-prior", "red"], "--class-prior needs NAME=PROPORTION, such as ham=0.7,spam=0.3"),
         (["--class-prior", "red=0.5,green"], "got 'red=0.5,green'"),
         (["--class-prior", "labels", "--class-prior", "red=1"], "or labels alone, got 'labels'"),
-        (["--class-prior", "red=x"], "the share of 'red' must be a positive number, got 'x'"),
-        (["--class-prior", "red=0"], "the share of 'red' must be a positive number, got '0'"),
-        (["--class-prior", "red=inf"], "the share of 'red' must be a positive number, got 'inf'"),
-        (["--class-prior", "red=1,red=2"], "--class-prior has two shares of 'red'"),
+        (["--class-prior", "red=x"], "the proportion of 'red' must be a positive number, got 'x'"),
+        (["--class-prior", "red=0"], "the proportion of 'red' must be a positive number, got '0'"),
+        (
+            ["--class-prior", "red=inf"],
+            "of 'red' must be a positive number, got 'inf'",
+        ),
+        (["--class-prior", "red=1,red=2"], "--class-prior has two proportions of 'red'"),
         (["--class-prior", "red=1"], "--class-prior has no share of 'blue'; the labels have"),
         (["--class-prior", "0=1,1=1"], "no share of 'blue', and '0' and '1' are no classes; the"),
         (["--class-prior", "red=1,green=1,blue=1,cyan=1"], "--class-prior has 'cyan'; the labels"),
         (
-            ["--min-confidence", "nan"],
-            "'--min-confidence': nan is not a number",
+            ["--min-probability", "nan"],
+            "'--min-probability': nan is not a number",
         ),
-        (["--min-confidence", "1.5"], "1.5 is not in the range 0.0<x<1.0"),
+        (["--min-probability", "1.5"], "1.5 is not in the range 0.0<x<1.0"),
         (["--method", "best"], "'best' is not one of 'harmonic', 'restart', 'auto'"),
-        (["--calibration", "some"], "'some' is not one of 'loo', 'none'"),
+        (["--option", "calibration=some"], "'some' is not one of 'loo', 'none'"),
     ],
 )
 def test_bad_options_are_refused(files, args: list[str], message: str):
@@ -237,7 +240,7 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     from pages import Page
 
     path = tmp_path / "page.html"
-    args = ["--report", path, "--passes", 1, "--max-edges", 900, "--min-confidence", 0.5]
+    args = ["--report", path, "--passes", 1, "--max-edges", 900, "--min-probability", 0.5]
     run(files, tmp_path / "out.csv", *args)
     model = fit(files, passes=1, max_edges=900)
     page = Page(path)

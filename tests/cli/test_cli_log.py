@@ -31,7 +31,7 @@ def test_times_are_guessed_if_the_log_has_them(tmp_path):
     (tmp_path / "one.csv").write_text("src,dst,ts\na,b,2024-03-01\n")
     (tmp_path / "two.csv").write_text("src,dst\na,b\n")
     log = tmp_path / "log"
-    done = invoke("log", "append", log, tmp_path / "one.csv", "--time-col", "ts")
+    done = invoke("log", "append", log, tmp_path / "one.csv", "--time", "ts")
     assert "1 edges appended, with times" in done.stderr
     done = invoke("log", "append", log, tmp_path / "one.csv")
     assert "times = 'ts' (guessed)" in done.stderr
@@ -54,7 +54,7 @@ def test_remove(folder, tmp_path):
     done = invoke("log", "remove-nodes", folder, "a", "zoe", "--missing", "ignore", "--json")
     assert json.loads(done.stderr) == {"n_removed": 2, "n_missing": 1, "n_edges": 4, "n_nodes": 6}
     (tmp_path / "ids.txt").write_text("f\ne\n")
-    done = invoke("log", "remove-nodes", folder, "--from", tmp_path / "ids.txt", "-q")
+    done = invoke("log", "remove-nodes", folder, "--nodes-file", tmp_path / "ids.txt", "-q")
     assert (done.exit_code, done.stderr) == (0, "")
     assert EdgeLog(folder).n_edges == 1
     assert "give ids of nodes" in invoke("log", "remove-nodes", folder).stderr

@@ -56,11 +56,11 @@ def test_summaries_warnings_and_columns(odd: str):
     "args",
     [
         ["info", f"no{ODD}"],
-        ["info", "{odd}", "--source-col", f"x{ODD}"],
-        ["info", "{odd}", "--weight-col", f"v{TITLE}"],
+        ["info", "{odd}", "--from", f"x{ODD}"],
+        ["info", "{odd}", "--weight", f"v{TITLE}"],
         ["info", "{odd}", f"--no{ODD}"],
-        ["info", "{odd}", "--format", ODD],
-        ["info", "{odd}", "--comment", f"a{ODD}"],
+        ["info", "{odd}", "--read", f"format={ODD}"],
+        ["info", "{odd}", "--read", f"comment=a{ODD}"],
         ["label", "{odd}", "--labels", f"no{ODD}"],
         ["label", "{odd}", "--labels", "{odd}", "-o", f"out{ODD}.xls"],
         ["sparsify", "{odd}", "-o", "{odd}"],
@@ -123,8 +123,8 @@ def read(path: str, mark: str = ",") -> list[list[str]]:
 def test_formulas_are_text_if_asked(formulas: list[str], ending: str):
     mark = "\t" if ending == "tsv" else ","
     safe = [f"'{name}" for name in FORMULAS] + HARMLESS
-    args = ["sparsify", "edges.csv", "--id-type", "string", "-o", f"h.{ending}"]
-    for more, expected in (([], formulas), (["--csv-safe"], safe)):
+    args = ["sparsify", "edges.csv", "--read", "id_type=string", "-o", f"h.{ending}"]
+    for more, expected in (([], formulas), (["--option", "csv_safe=yes"], safe)):
         assert invoke(*args, *more).exit_code == 0
         rows = read(f"h.{ending}", mark)
         assert sorted({row[at] for row in rows[1:] for at in (0, 1)} - {"hub"}) == sorted(expected)
@@ -133,7 +133,16 @@ def test_formulas_are_text_if_asked(formulas: list[str], ending: str):
 
 
 def test_all_tables_can_be_safe(formulas: list[str]):
-    common = ["edges.csv", "--id-type", "string", "--csv-safe", "-q", "-o", "out.csv"]
+    common = [
+        "edges.csv",
+        "--read",
+        "id_type=string",
+        "--option",
+        "csv_safe=yes",
+        "-q",
+        "-o",
+        "out.csv",
+    ]
     assert invoke("label", *common, "--labels", "labels.csv").exit_code == 0
     rows = read("out.csv")
     assert rows[0] == ["node", "label", "probability_=2", "probability_b", "reached", "prior_label"]
@@ -146,17 +155,24 @@ def test_all_tables_can_be_safe(formulas: list[str]):
     rows = read("out.csv")
     assert rows[0] == ["node", "'=b"]
     assert rows[1][0] == "'=1+1"
-    printed = invoke("sparsify", "edges.csv", "--id-type", "string", "--csv-safe", "-q").stdout
+    printed = invoke(
+        "sparsify", "edges.csv", "--read", "id_type=string", "--option", "csv_safe=yes", "-q"
+    ).stdout
     assert printed.splitlines()[1].startswith('"\'=1+1"')
 
 
 def test_integers_stay_and_other_formats_are_refused(formulas: list[str]):
     Path("numbers.csv").write_text("u,v\n-1,2\n2,-3\n")
-    assert invoke("sparsify", "numbers.csv", "-q", "--csv-safe").stdout.split()[1:] == [
+    assert invoke("sparsify", "numbers.csv", "-q", "--option", "csv_safe=yes").stdout.split()[
+        1:
+    ] == [
         "-1,2,1.0",
         "2,-3,1.0",
     ]
-    result = invoke("sparsify", "edges.csv", "--csv-safe", "-o", "h.jsonl")
+    result = invoke("sparsify", "edges.csv", "--option", "csv_safe=yes", "-o", "h.jsonl")
     assert result.exit_code == 2
-    assert "--csv-safe is for .csv and .tsv, but the output is h.jsonl; leave it" in result.stderr
+    assert (
+        "--option csv_safe=... is for .csv and .tsv, but the output is h.jsonl; leave it"
+        in result.stderr
+    )
     assert not os.path.exists("h.jsonl")

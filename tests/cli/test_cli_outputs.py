@@ -112,7 +112,7 @@ def test_what_only_looks_alike_is_written(folder: Path):
         (["resistance", "edges.csv", "-o", "OUT.csv"], "-o"),
         (["solve", "edges.csv", "b.csv", "-o", "OUT.csv"], "-o"),
         (["demo", "-o", "OUT.html"], "-o"),
-        (["paper", "-o", "OUT"], "-o"),
+        (["paper", "run", "-o", "OUT"], "-o"),
     ],
 )
 def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str], option: str):

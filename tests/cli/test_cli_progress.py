@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn._phases import watch
 from ohmlearn.cli import main
-from ohmlearn.cli.output_options import write_output
+from ohmlearn.cli.outputs import write_output
 from ohmlearn.report import progress
 
 N_NODES = 60
@@ -69,7 +69,7 @@ LABEL = ("label", "edges.csv", "--labels", "labels.csv", "--max-edges", "200", "
 
 def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path):
     pytest.importorskip("matplotlib")
-    printed, status = on_terminal(*LABEL, "--report", "page.html")
+    printed, status = on_terminal(*LABEL, "--report", "page.html", "--certify")
     assert status == 0
     for phase in ("solving on the edges kept", "certificate, pass 1 of at most 20",
                   "making page.html"):  # fmt: skip
@@ -100,7 +100,7 @@ def test_an_error_is_on_a_line_of_its_own(graph: Path):
          ["reading edges", "computing resistances", "writing r.csv"]),
         (("solve", "edges.csv", "b.csv", "-o", "x.csv"),
          ["reading edges", "solving", "writing x.csv"]),
-        (("certify", "edges.csv", "edges.csv", "--time-col", "time", "--last", "10000"),
+        (("certify", "edges.csv", "edges.csv", "--time", "time", "--horizon", "10000"),
          ["reading edges.csv", "finding the latest time", "preparing the certificate",
           "certificate"]),
         (("suggest", "edges.csv", "--labels", "labels.csv", "-o", "s.csv"),
@@ -142,37 +142,17 @@ def test_json_has_the_phase(graph: Path, monkeypatch: pytest.MonkeyPatch):
     assert invoke(*LABEL, "--json", "--quiet").stderr == ""
 
 
-COST = "The certificate of --report reads the edges up to 20 more times, at most about "
-
-
-def test_a_page_says_what_it_costs(graph: Path):
+def test_only_certify_measures_the_sparsifier(graph: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("matplotlib")
-    result = invoke(*LABEL, "--report", "page.html")
-    assert COST in result.stderr
-    assert " s; --no-certificate leaves it out\n" in result.stderr
-    assert result.stderr.index(COST) < result.stderr.index("Edges  ")
+    result = invoke(*LABEL, "--report", "page.html", "--certify", "-q")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "energies in H are" in Path("page.html").read_text()
-    assert invoke(*LABEL, "--report", "page.html", "-q").stderr == ""
-    result = invoke(*LABEL, "--report", "page.html", "--json")
-    assert json.loads(result.stderr.splitlines()[0])["note"].startswith(COST)
-
-
-def test_a_page_without_a_certificate_says_so(graph: Path, monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("matplotlib")
-
-    def certify(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr("ohmlearn.certificate.certify", certify)
-    result = invoke(*LABEL, "--report", "page.html", "--no-certificate")
-    assert result.exit_code == 0, result.output
-    assert "more times" not in result.stderr
+    monkeypatch.setattr("ohmlearn.certificate.certify", lambda *_, **__: pytest.fail("measured"))
+    assert invoke(*LABEL, "--report", "page.html").exit_code == 0
     page = Path("page.html").read_text()
-    assert "The sparsifier was not measured (--no-certificate)." in page
+    assert "The sparsifier was not measured; --certify does this." in page
     assert "energies in H" not in page
-    result = invoke(*LABEL, "--no-certificate")
-    assert result.exit_code == 2
-    assert "--no-certificate needs --report" in result.stderr
+    assert "--certify needs --report" in invoke(*LABEL, "--certify").stderr
 
 
 def test_the_page_of_a_state_says_why_it_has_no_certificate(graph: Path):
@@ -192,7 +172,7 @@ def test_writing_shows_how_much_is_done(tmp_path: Path, monkeypatch: pytest.Monk
             seen.append((facts["phase"], facts["rows_written"], facts["fraction"]))
 
     line = Line(as_json=False, quiet=True)
-    monkeypatch.setattr("ohmlearn.cli.output_options.status_line", lambda: line)
+    monkeypatch.setattr("ohmlearn.cli.outputs.status_line", lambda: line)
     monkeypatch.setattr("ohmlearn.report.write_table.TEXT_CELLS", 25)
     path = str(tmp_path / "out.csv")
     with watch(line):

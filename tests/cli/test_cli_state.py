@@ -386,7 +386,7 @@ def write_timed(path: Path, seed: int) -> Path:
     ("option", "parameters", "other"),
     [
         (["--half-life", "12h"], {"half_life": "12h"}, ["--half-life", "1d"]),
-        (["--last", "1d"], {"horizon": "1d"}, ["--last", "2d"]),
+        (["--horizon", "1d"], {"horizon": "1d"}, ["--horizon", "2d"]),
     ],
 )
 def test_a_state_that_forgets(
@@ -516,7 +516,7 @@ def test_python_and_the_command_write_the_same_state(
 
 
 def test_two_ways_to_write_an_id_are_one_node(tmp_path: Path):
-    from ohmlearn.cli.state_option import join_labels
+    from ohmlearn.cli.label_state import _join_labels as join_labels
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.problem import HFSParameters
 

@@ -171,7 +171,7 @@ def timed(tmp_path: Path) -> tuple[Path, Path]:
     ("options", "parameters", "moment"),
     [
         (["--half-life", 10], {"half_life": 10.0}, {}),
-        (["--last", 60], {"horizon": 60.0}, {}),
+        (["--horizon", 60], {"horizon": 60.0}, {}),
         (["--since", 50], {"horizon": math.inf}, {"since": 50}),
     ],
 )
@@ -195,7 +195,7 @@ def test_old_edges_can_be_forgotten(
 def test_a_window_without_edges_is_refused(timed: tuple[Path, Path]):
     result = suggest(timed[0], "--since", 1000)
     assert result.exit_code == 2
-    assert "no edge counts since 1000; the latest is of 156" in result.stderr
+    assert "no edge is at or after time 1000; the latest has time 156" in result.stderr
 
 
 def test_a_state_has_edges_and_labels(files: tuple[Path, Path], tmp_path: Path):

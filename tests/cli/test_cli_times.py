@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.cli.edge_options import reading_options
+from ohmlearn.cli.open_edges import _read_options
 from ohmlearn.reading import ReadOptions
 
 DEFAULTS = main.commands["info"].make_context("info", ["edges.csv"]).params
@@ -32,13 +32,13 @@ def test_times_are_not_read_unless_a_column_is_named(edges):
 
 
 def test_bad_times_are_refused_or_left_out(edges):
-    shown = invoke("info", edges, "--time-col", "when")
+    shown = invoke("info", edges, "--time", "when")
     assert shown.exit_code == 2
     assert (
         "edges.csv, row 3: the time, 'when', is '9999-12-31', later than tomorrow" in shown.stderr
     )
     for column in ("when", "2"):
-        shown = invoke("info", edges, "--time-col", column, "--on-bad", "skip")
+        shown = invoke("info", edges, "--time", column, "--on-bad", "skip")
         assert shown.exit_code == 0
         assert "no weights, times = 'when' (ends guessed)" in shown.stderr
         assert "1 bad row left out; " in shown.stderr
@@ -47,20 +47,20 @@ def test_bad_times_are_refused_or_left_out(edges):
 
 
 def test_latest(edges):
-    options = ["--json", "--time-col", "when", "--on-bad", "skip", "--latest"]
+    options = ["--json", "--time", "when", "--on-bad", "skip", "--read"]
     for latest, count in {"2026-03-30T12:00Z": 1, "1774915200": 2, "9999-12-31": 3}.items():
-        figures = json.loads(invoke("info", edges, *options, latest).stdout)
+        figures = json.loads(invoke("info", edges, *options, f"latest={latest}").stdout)
         assert figures["n_edges_seen"] == count
         assert (figures["time_min"], figures["time_unit"]) == (1774872000.0, "date")
-    shown = invoke("info", edges, "--time-col", "when", "--latest", "soon")
+    shown = invoke("info", edges, "--time", "when", "--read", "latest=soon")
     assert shown.exit_code != 0
-    assert "latest must be a time" in shown.stderr
-    shown = invoke("info", edges, "--latest", "5")
-    assert "--latest 5 needs times" in shown.stderr
+    assert "--read latest=... must be a time" in shown.stderr
+    shown = invoke("info", edges, "--read", "latest=5")
+    assert "--read latest=5 needs times" in shown.stderr
 
 
 def test_a_command_that_needs_times_guesses_their_column():
-    assert reading_options(DEFAULTS) == ReadOptions()
-    assert reading_options(DEFAULTS, needs_times=True) == ReadOptions(time=True)
-    named = DEFAULTS | {"time": "3", "latest": "12.5"}
-    assert reading_options(named, needs_times=True) == ReadOptions(time=3, latest=12.5)
+    assert _read_options(DEFAULTS) == ReadOptions()
+    assert _read_options(DEFAULTS, needs_times=True) == ReadOptions(time=True)
+    named = DEFAULTS | {"time": 3, "latest": 12.5}
+    assert _read_options(named, needs_times=True) == ReadOptions(time=3, latest=12.5)

@@ -189,7 +189,7 @@ def test_the_command_writes_what_python_returns(
     ("args", "code", "message"),
     [
         (["--memory", "1GB", "--n-nodes", "300"], 2, "--memory has no use with --cluster"),
-        (["--weight-col", "amount"], 2, "has no column 'amount', only 'src'"),
+        (["--weight", "amount"], 2, "has no column 'amount', only 'src'"),
         (["--cluster", "local:many"], 2, "needs a number of workers, got 'local:many'"),
         (["--max-edges", "100"], 2, "is fewer than two edges for each of"),
     ],
@@ -223,7 +223,7 @@ def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
     (folder / "first.csv").write_text("u,v\nperson 0,person 1\n")
     args = [*OHMLEARN, "label", str(folder), "--labels", str(known)]
     process = subprocess.Popen(
-        [*args, "--format", "csv", "--cluster", "local:2"],
+        [*args, "--read", "format=csv", "--cluster", "local:2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -105,7 +105,9 @@ def test_named_pipes(form, files, expected, tmp_path):
 def test_standard_input_and_process_substitution(form, files, expected, tmp_path):
     options = ["--epsilon", "0.9", "--seed", "0", "--quiet", "-o"]
     ohmlearn = [sys.executable, "-m", "ohmlearn", "sparsify"]
-    how = {"csv": [], "jsonl": ["--format", "jsonl"], "arrows": ["--format", "arrow"]}[form]
+    how = {"csv": [], "jsonl": ["--read", "format=jsonl"], "arrows": ["--read", "format=arrow"]}[
+        form
+    ]
     out, path = tmp_path / "h.ohm", files / f"e.{form}"
     with path.open("rb") as file:
         subprocess.run(

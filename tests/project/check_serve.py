@@ -46,7 +46,7 @@ WINDOW = 300  # seconds, and so batches
 TYPES = {"arrow": "application/vnd.apache.arrow.stream", "ndjson": "application/x-ndjson"}
 ROUNDS = {
     "half-life": ["--half-life", "1h", "--epsilon", "0.9"],
-    "window": ["--window", str(WINDOW), "--epsilon", "0.9"],
+    "window": ["--horizon", str(WINDOW), "--epsilon", "0.9"],
 }
 BUSY_SERVER = """
 import sys
@@ -99,7 +99,7 @@ class Server:
         command = [str(Path(sys.executable).with_name("ohmlearn"))]
         if is_busy:
             command = [sys.executable, "-c", BUSY_SERVER]
-        command += ["serve", str(self.folder), "--port", str(self.port), "--every-seconds", "0"]
+        command += ["serve", str(self.folder), "--port", str(self.port), "--answer-every", "0"]
         command += ["--certify-every", "1s"]
         with self._errors.open("a") as errors:
             self.process = subprocess.Popen(

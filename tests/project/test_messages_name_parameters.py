@@ -12,7 +12,7 @@ import pytest
 
 import ohmlearn
 from ohmlearn.cli import main
-from ohmlearn.cli.option_style import ALIASES
+from ohmlearn.cli.messages import ALIASES
 from ohmlearn.reading.label_table import read_labels
 from ohmlearn.reading.read_options import ReadOptions
 

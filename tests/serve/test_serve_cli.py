@@ -193,7 +193,7 @@ USAGE = [
     (("F", "--host", "0.0.0.0"), "--host 0.0.0.0 can be reached by other machines, which needs"),
     (("F", "--port", "70000"), "70000 is not in the range 0<=x<=65535"),
     (("F", "--half-life", "soon"), "--half-life must be a positive number"),
-    (("F", "--half-life", "7d", "--window", "3d"), "--half-life 7d and --window 3d exclude"),
+    (("F", "--half-life", "7d", "--horizon", "3d"), "--half-life 7d and --horizon 3d exclude"),
     (("F", "--certify-every", "often"), "--certify-every must be a positive number"),
     (("F", "--epsilon", "2"), "is not in the range"),
     (("F", "--token-file", "none"), "File 'none' does not exist"),

@@ -177,7 +177,7 @@ def test_removals(fresh):
         ("?batch_id=%ff", CSV, 400, "the query of the address cannot be read"),
         ("?batch_id=1", {**CSV, "Idempotency-Key": "2"}, 400, "differ; send one of them"),
         ("", {**CSV, "Idempotency-Key": "\xff"}, 400, "Idempotency-Key is not UTF-8"),
-        ("?on_bad=Skip", CSV, 400, "on_bad must be refuse or skip, got 'Skip'"),
+        ("?on_bad=Skip", CSV, 400, "on_bad must be raise or skip or refuse, got 'Skip'"),
         ("?" + "&".join(["on_bad=skip"] * 30), CSV, 400, "the query of the address"),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import LaplacianSolver, sparsify
 from ohmlearn.cli import main
-from ohmlearn.cli.option_style import option_style
+from ohmlearn.cli.messages import option_style
 from ohmlearn.cluster.cluster_errors import PartitionError, WorkerError, in_partition
 from ohmlearn.edge_log import LogError
 from ohmlearn.errors import (
@@ -121,15 +121,15 @@ def test_options_of_commands():
     for token, option in (
         (Param("n_jobs", 3), "--threads 3"),
         (Param("random_state"), "--seed"),
-        (Setting("horizon", "7d"), "--last 7d"),
-        (Param("sample_weight"), "--label-weight-col"),
-        (Setting("bipartite", ("user", "item")), "--kinds user,item"),
-        (Setting("bipartite", True), "--bipartite"),
-        (Setting("bipartite", False), "--one-kind"),
-        (Setting("header", False), "--no-header"),
-        (Setting("delimiter", ...), "--delimiter"),
-        (Setting("time", "ts"), "--time-col ts"),
-        (Setting("normalization", None), "--normalization None"),
+        (Setting("horizon", "7d"), "--horizon 7d"),
+        (Param("sample_weight"), "--read-labels weight=..."),
+        (Setting("bipartite", ("user", "item")), "--bipartite user,item"),
+        (Setting("bipartite", True), "--bipartite columns"),
+        (Setting("bipartite", False), "--bipartite no"),
+        (Setting("header", False), "--read header=no"),
+        (Setting("delimiter", ...), "--read delimiter=..."),
+        (Setting("time", "ts"), "--time ts"),
+        (Setting("normalization", None), "--option normalization=none"),
         (Setting("affinity", "knn"), 'affinity="knn"'),  # there is no such option
     ):
         assert render(f"{token}", style) == option

@@ -31,7 +31,7 @@ from ohmlearn import (
     sparsify,
 )
 from ohmlearn.cli import main
-from ohmlearn.cli.option_style import ALIASES, option_style
+from ohmlearn.cli.messages import ALIASES, option_style
 from ohmlearn.errors import CLOSE, NEXT, OPEN, OhmError, OhmWarning, query_style, render
 from ohmlearn.reading.label_table import read_labels
 

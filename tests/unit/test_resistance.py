@@ -76,9 +76,9 @@ def test_sketch_keeps_its_stated_error():
     inverse = pseudo_inverse(graph)
     truth = resistances(inverse, u, v)
     for epsilon in (0.3, 0.1):
-        edges = effective_resistance(graph, epsilon=epsilon, exact=False, random_state=0)
+        edges = effective_resistance(graph, rtol=epsilon, exact=False, random_state=0)
         pairs = np.random.default_rng(3).integers(0, 1600, (2000, 2))
-        between = effective_resistance(graph, pairs, epsilon=epsilon, exact=False, random_state=0)
+        between = effective_resistance(graph, pairs, rtol=epsilon, exact=False, random_state=0)
         true_between = resistances(inverse, *pairs.T)
         apart = true_between > 0
         off_edges = np.abs(edges / truth - 1)
@@ -94,7 +94,7 @@ def test_sketch_is_exact_on_bridges():
     parent = np.array([rng.integers(0, i) for i in range(1, 2000)])
     w = 10 ** rng.uniform(-3, 3, 1999)
     tree = Graph.from_edges(np.arange(1, 2000), parent, w)
-    found = effective_resistance(tree, exact=False, epsilon=0.5, random_state=0)
+    found = effective_resistance(tree, exact=False, rtol=0.5, random_state=0)
     assert found == pytest.approx(1 / tree.edges()[2], rel=1e-6)
 
 
@@ -121,12 +121,12 @@ def test_across_components_is_infinite():
 def test_same_bits_for_any_number_of_threads():
     u, v = grid(60, 60)
     graph = Graph.from_edges(u, v)
-    one = effective_resistance(graph, epsilon=0.4, random_state=5, n_jobs=1)
+    one = effective_resistance(graph, rtol=0.4, random_state=5, n_jobs=1)
     for n_jobs in (2, 4):
         assert np.array_equal(
-            one, effective_resistance(graph, epsilon=0.4, random_state=5, n_jobs=n_jobs)
+            one, effective_resistance(graph, rtol=0.4, random_state=5, n_jobs=n_jobs)
         )
-    assert not np.array_equal(one, effective_resistance(graph, epsilon=0.4, random_state=6))
+    assert not np.array_equal(one, effective_resistance(graph, rtol=0.4, random_state=6))
 
 
 def test_nothing_to_do():
@@ -142,8 +142,8 @@ def test_nothing_to_do():
         ({"pairs": [[0, 1], [-1, 0]]}, r"pairs\[1, 0\] = -1"),
         ({"pairs": [0, 1]}, r"shape \(n_pairs, 2\), got shape \(2,\)"),
         ({"pairs": [[0.5, 1.0]]}, "integer node ids, got dtype float64"),
-        ({"epsilon": 0}, "epsilon must be a number above 0 and below 1, got 0"),
-        ({"epsilon": "small"}, "got 'small'"),
+        ({"rtol": 0}, "rtol must be a number above 0 and below 1, got 0"),
+        ({"rtol": "small"}, "got 'small'"),
     ],
 )
 def test_errors(arguments, message):

@@ -164,7 +164,7 @@ for call in (
         (["sparsify", "--seed", 2**64], "'--seed': 18446744073709551616 is not in the range"),
         (["sparsify", "--epsilon", "nan"], "'--epsilon': nan is not a number"),
         (["resistance", "--threads", 2**31], "--threads must be at most 4096 threads, got 21474"),
-        (["info", "--source-col", 2**63], "has no column 9223372036854775808, only 2 of them"),
+        (["info", "--from", 2**63], "has no column 9223372036854775808, only 2 of them"),
     ],
 )
 def test_options_of_commands(tmp_path, args, message):

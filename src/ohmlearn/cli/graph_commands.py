@@ -5,37 +5,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
-from ohmlearn.cli.edge_options import (
-    check_ids,
-    edge_options,
-    fraction,
-    open_edges,
-    seed_option,
-    watch_edges,
-)
-from ohmlearn.cli.forgetting_options import Forgetting, forgetting_options
+from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import tell
-from ohmlearn.cli.output_options import check_outputs, output_options, write_output
-from ohmlearn.cli.threads_option import threads_option
+from ohmlearn.cli.messages import summarise
+from ohmlearn.cli.open_edges import Forgetting, check_ids, find_ids, open_edges, watch_edges
+from ohmlearn.cli.outputs import check_outputs, check_table, write_output
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ohmlearn.graph import Graph
     from ohmlearn.reading import EdgeStream
 
 __all__ = ["certify", "info", "load_graph", "resistance", "solve", "sparsify", "write_sparsifier"]
 
 READING = Phase("reading edges", 1, 1)
+SCHEMES, CONSTANTS = ("resample", "online"), ("practical", "theory")
 
 
 @main.command()
-@edge_options
+@cli.takes_edges()
 def info(**options: Any) -> None:
-    """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
+    """Count nodes, edges, components, degrees and weights.
+
+    EDGES are read once.
+    """
     from ohmlearn.checks.times import describe_time
     from ohmlearn.report.edge_summary import EdgeSummary
 
@@ -70,48 +64,58 @@ def info(**options: Any) -> None:
 
 
 @main.command()
-@edge_options
-@output_options
-@click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
-@click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
-@click.option(
-    "--memory",
-    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
-)
-@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
-@click.option("--scheme", type=click.Choice(["resample", "online"]), default="resample")
-@click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
-@forgetting_options
-@seed_option
-@threads_option
-def sparsify(output: str, **options: Any) -> None:
-    """Write a small graph whose energies are close to those of EDGES, which are read once.
+@cli.takes_edges(
+    cli.OUTPUT,
+    cli.epsilon_option(EPSILON, common=True),
+    cli.MAX_EDGES,
+    cli.option(
+        "--option", "rare", cls=cli.KeyValues, group="Method",
+        keys={
+            "scheme": ("scheme", click.Choice(SCHEMES), SCHEMES[0]),
+            "constants": ("constants", click.Choice(CONSTANTS), CONSTANTS[0]),
+            **cli.SAFE,
+        },
+        help="A rare option; may be repeated. scheme= is how edges are sampled: resample "
+        "(default) or online. constants= says how many are kept: practical (default) or "
+        f"theory. {cli.SAFE_HELP}",
+    ),
+    *cli.FORGETTING,
+    cli.SEED,
+    *cli.MEMORY,
+    cli.THREADS,
+)  # fmt: skip
+def sparsify(**options: Any) -> None:
+    """Write a small graph that is close to a large one.
 
-    The output has the columns u, v (ids as in EDGES) and w. If its name ends in .ohm, it is the
-    sparsifier itself, which can take in more edges: with label --state, or in Python with
-    StreamingSparsifier.load.
+    \b
+    ohmlearn sparsify events.csv -o h.parquet
+
+    Its energies are close to those of EDGES, which are read once. The output has the columns u, v
+    (ids as in EDGES) and w. If its name ends in .ohm, it is the sparsifier itself, which can take
+    in more edges: with label --state, or in Python with StreamingSparsifier.load.
     """
-    write_sparsifier(output, options)
+    write_sparsifier(options)
 
 
-def write_sparsifier(output: str, options: dict[str, Any]) -> None:
+def write_sparsifier(options: dict[str, Any]) -> None:
     """Sparsify edges, and write H or the sparsifier."""
     from ohmlearn._arrays_file import pack_arrays
     from ohmlearn.reading.remote import is_remote, write_remote
     from ohmlearn.reading.source_errors import show_name
-    from ohmlearn.report.write_table import check_table_path
     from ohmlearn.sparsifier import StreamingSparsifier
 
+    output = options["output"]
     is_state = output.endswith(".ohm")
-    if not is_state:
-        check_table_path(output, options["csv_safe"])
-    check_outputs({"-o": output}, *options["edges"])
+    if is_state:
+        check_outputs({"-o": output}, *options["edges"])
+    else:
+        check_table(options)
     forgetting = Forgetting(options)
     stream = open_edges(options, needs_times=forgetting.needs_times)
     if options.get("memory") is not None:
-        from ohmlearn.cli.memory_budget import find_budget
+        from ohmlearn.cli.memory_budget import within_memory
 
-        options["max_edges"] = find_budget(options, stream).edges_within(options["memory"])
+        options = within_memory(options, stream)
     names = ("epsilon", "max_edges", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names if name in options},
@@ -132,34 +136,37 @@ def write_sparsifier(output: str, options: dict[str, Any]) -> None:
                 sparsifier.save(output)
     else:
         ids = stream.nodes.ids()
-        write_output(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
-    if options["as_json"]:
-        figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
-        click.echo(json.dumps(figures), err=True)
-    elif not options["quiet"]:
-        seen = sparsifier.n_edges_seen_
-        share = f"{len(u) / seen:.3%}" if seen else "all"
-        tell(f"{seen:,} edges seen, {len(u):,} kept ({share})")
+        write_output(options, {"u": ids[u], "v": ids[v], "w": w})
+    figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
+    seen = sparsifier.n_edges_seen_
+    fraction_kept = f"{len(u) / seen:.3%}" if seen else "all"
+    summarise(figures, f"{seen:,} edges seen, {len(u):,} kept ({fraction_kept})")
 
 
 @main.command()
-@edge_options
+@cli.takes_edges(
+    cli.option(
+        "--eta", type=cli.fraction, default=0.05, group="Method", common=True,
+        help="Largest relative gap between bounds and estimates.",
+    ),
+    cli.option(
+        "--confidence", type=cli.fraction, default=0.999, group="Method", common=True,
+        help="Probability of the bounds.",
+    ),
+    cli.option(
+        "--max-passes", type=click.IntRange(min=1), group="Method", common=True,
+        help="Largest number of passes over EDGES. Default: 100.",
+    ),
+    *cli.FORGETTING,
+    cli.SEED,
+    cli.THREADS,
+)  # fmt: skip
 @click.argument("h")
-@click.option(
-    "--eta", type=fraction, default=0.05, help="Largest relative gap of bounds and estimates."
-)
-@click.option("--confidence", type=fraction, default=0.999, help="Probability of the bounds.")
-@click.option(
-    "--max-passes", type=click.IntRange(min=1), help="Largest number of passes over EDGES; 100."
-)
-@forgetting_options
-@seed_option
-@threads_option
 def certify(h: str, **options: Any) -> None:
-    """Measure how far the sparsifier H, written by sparsify, is from EDGES.
+    """Measure how far a sparsifier is from EDGES.
 
-    EDGES are read several times, H once. If sparsify was told to forget old edges, give the same
-    options here.
+    H is the file that sparsify has written. EDGES are read several times, H once. If sparsify was
+    given --half-life, --horizon or --since, give the same option here.
     """
     from dataclasses import fields
 
@@ -200,55 +207,65 @@ def certify(h: str, **options: Any) -> None:
 
 
 @main.command()
-@edge_options
-@output_options
-@click.option("--pairs", help="Table with two columns of node ids; all edges by default.")
-@click.option(
-    "--epsilon", type=fraction, default=0.2, help="Relative error of 95 in 100 estimates."
-)
-@click.option("--exact", is_flag=True, help="Solve for each answer instead of estimating it.")
-@seed_option
-@threads_option
-def resistance(output: str, pairs: str | None, **options: Any) -> None:
-    """Effective resistance of all edges, or between given pairs; EDGES is held in memory."""
-    import numpy as np
+@cli.takes_edges(
+    cli.option(
+        "--pairs", metavar="FILE", group="Input", common=True,
+        help="Table with two columns of node ids. Default: all edges.",
+    ),
+    cli.OUTPUT,
+    cli.CSV_SAFE,
+    cli.option(
+        "--rtol", type=cli.fraction, default=0.2, group="Method", common=True,
+        help="Relative error of 95 in 100 estimates.",
+    ),
+    cli.option(
+        "--exact", is_flag=True, group="Method", common=True,
+        help="Solve for each answer instead of estimating it.",
+    ),
+    cli.SEED,
+    cli.THREADS,
+)  # fmt: skip
+def resistance(pairs: str | None, **options: Any) -> None:
+    """Compute effective resistances of edges or pairs of nodes.
 
-    from ohmlearn.reading.label_table import as_node_ids
-    from ohmlearn.reading.source_errors import refuse_source
-    from ohmlearn.report.write_table import check_table_path
+    EDGES are kept in memory.
+    """
     from ohmlearn.resistance import effective_resistance
 
-    check_table_path(output, options["csv_safe"])
-    check_outputs({"-o": output}, *options["edges"], pairs)
+    check_table(options, pairs)
     stream = open_edges(options)
-    asked = None if pairs is None else _read_pairs(pairs, stream.kinds)
-    if pairs is not None and asked is not None:
-        check_ids(stream, pairs, asked.ravel().tolist())
-    graph, nodes = load_graph(stream, options), stream.nodes
-    how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
+    how = {"rtol": options["rtol"], "exact": options["exact"] or None}
     how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
-    ids = nodes.ids()
     if pairs is None:
+        graph, ids = load_graph(stream, options), stream.nodes.ids()
         u, v, w = graph.edges()
         columns = {"u": ids[u], "v": ids[v], "w": w}
         with phase("computing resistances"):
             columns["resistance"] = effective_resistance(graph, **how)
-        write_output(output, columns, options["csv_safe"])
+        write_output(options, columns)
         return
-    assert asked is not None
-    a, b = (as_node_ids(pairs, side.tolist(), nodes.kind, nodes.kinds) for side in asked)
-    numbers = np.ma.stack([nodes.find(side, missing="mask") for side in (a, b)], axis=1)
-    if numbers.mask.any():
-        row, side = np.argwhere(numbers.mask)[0]
-        stranger = (a, b)[side][row]
-        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row + 1}")
+    names = _read_pairs(pairs, stream.kinds)
+    places = [f"pair {at // 2 + 1}" for at in range(len(names))]
+    check_ids(stream, pairs, names, places)
+    graph = load_graph(stream, options)
+    asked, numbers = find_ids(stream.nodes, pairs, names, places)
+    _refuse_strangers(pairs, names, numbers, places)
     with phase("computing resistances"):
-        found = effective_resistance(graph, numbers.data, **how)
-    write_output(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
+        found = effective_resistance(graph, numbers.data.reshape(-1, 2), **how)
+    write_output(options, {"u": asked[::2], "v": asked[1::2], "resistance": found})
 
 
-def _read_pairs(path: str, kinds: tuple[str, ...]) -> "NDArray[np.object_]":
-    """Return the ids of pairs in a table, as strings: an array of two rows.
+def _refuse_strangers(path: str, names: list[Any], numbers: Any, places: list[Any]) -> None:
+    """Refuse the first node that a file names and the graph does not have."""
+    from ohmlearn.reading.source_errors import refuse_source
+
+    if numbers.mask.any():
+        at = int(numbers.mask.argmax())
+        refuse_source(path, f"node {names[at]!r} is not in the graph", places[at])
+
+
+def _read_pairs(path: str, kinds: tuple[str, ...]) -> list[str]:
+    """Return the ids of pairs in a table, as strings: two for each pair.
 
     If nodes are of several `kinds`, the headings may name those of the two columns.
     """
@@ -264,18 +281,24 @@ def _read_pairs(path: str, kinds: tuple[str, ...]) -> "NDArray[np.object_]":
     batches = list(stream)
     if not stream.n_read:
         refuse_source(path, "has no pair; a row is two nodes")
-    ids = stream.nodes.ids()
-    return np.stack([ids[np.concatenate([batch[at] for batch in batches])] for at in (0, 1)])
+    ends = [np.concatenate([batch[at] for batch in batches]) for at in (0, 1)]
+    names: list[str] = stream.nodes.ids()[np.stack(ends, axis=1).ravel()].tolist()
+    return names
 
 
 @main.command()
-@edge_options
+@cli.takes_edges(
+    cli.OUTPUT,
+    cli.CSV_SAFE,
+    cli.option(
+        "--tol", type=cli.fraction, default=1e-8, group="Method", common=True,
+        help="Relative residual to reach.",
+    ),
+    cli.SEED,
+    cli.THREADS,
+)  # fmt: skip
 @click.argument("right_hand_sides")
-@output_options
-@click.option("--tol", type=fraction, default=1e-8, help="Relative residual to reach.")
-@seed_option
-@threads_option
-def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> None:
+def solve(right_hand_sides: str, tol: float, **options: Any) -> None:
     """Solve L x = b for the Laplacian L of EDGES.
 
     RIGHT_HAND_SIDES is a table: node ids first, then one or more columns b; nodes that it does not
@@ -285,46 +308,33 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     import numpy as np
 
     from ohmlearn.reading.feature_table import read_node_values
-    from ohmlearn.reading.label_table import as_node_ids
-    from ohmlearn.reading.source_errors import refuse_source
-    from ohmlearn.report.write_table import check_table_path
     from ohmlearn.solver import LaplacianSolver
 
-    check_table_path(output, options["csv_safe"])
-    check_outputs({"-o": output}, *options["edges"], right_hand_sides)
+    check_table(options, right_hand_sides)
     heading, named, names, values, rows = read_node_values(right_hand_sides)
     stream = open_edges(options)
     check_ids(stream, right_hand_sides, named, rows, heading)
     graph, nodes = load_graph(stream, options), stream.nodes
-    asked = as_node_ids(
-        right_hand_sides, named, nodes.kind, nodes.kinds, heading=heading, rows=rows
-    )
-    numbers = nodes.find(asked, missing="mask")
-    if numbers.mask.any():
-        at = int(np.argmax(numbers.mask))
-        why = f"node {named[at]!r} is not in the graph"
-        refuse_source(right_hand_sides, why, rows[at])
+    _, numbers = find_ids(nodes, right_hand_sides, named, rows, heading)
+    _refuse_strangers(right_hand_sides, named, numbers, rows)
     b = np.zeros((graph.n_nodes, len(names)))
     np.add.at(b, numbers.data, values)
     with phase("solving"):
         solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
         x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
-    write_output(output, {"node": nodes.ids(), **columns}, options["csv_safe"])
+    write_output(options, {"node": nodes.ids(), **columns})
     report = solver.report_
     balanced = bool(report.projected_out.max(initial=0.0) <= 1e-9)
-    if options["as_json"]:
-        figures = {
-            "n_nodes": graph.n_nodes,
-            "residual": report.residual.tolist(),
-            "converged": report.converged.tolist(),
-            "balanced": balanced,
-        }
-        click.echo(json.dumps(figures), err=True)
-    elif not options["quiet"]:
-        if not balanced:
-            tell("b does not sum to 0 over each component, so its mean there was subtracted")
-        tell(f"{graph.n_nodes:,} nodes, residual {report.residual.max(initial=0.0):.2g}")
+    figures = {
+        "n_nodes": graph.n_nodes,
+        "residual": report.residual.tolist(),
+        "converged": report.converged.tolist(),
+        "balanced": balanced,
+    }
+    mean = "b does not sum to 0 over each component, so its mean there was subtracted"
+    found = f"{graph.n_nodes:,} nodes, residual {report.residual.max(initial=0.0):.2g}"
+    summarise(figures, *([] if balanced else [mean]), found)
 
 
 def load_graph(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":

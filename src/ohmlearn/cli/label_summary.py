@@ -1,13 +1,10 @@
 """What ``label`` says about its answer: counts, costs, and how good the labels are."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from ohmlearn.cli.edge_options import nodes_read
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import summarise
+from ohmlearn.cli.open_edges import nodes_read
 
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
@@ -89,7 +86,7 @@ def _about_features(answer: "FeatureClassAnswer", options: dict[str, Any]) -> di
         "passes": 1,
         "n_contradicting": int(several.sum()),
         "method": "features",
-        "features": {"model": options["model"] or "logistic", **figures},
+        "features": {"model": options["method"] or "logistic", **figures},
     }
 
 
@@ -103,14 +100,9 @@ def _remedy(rereadable: bool, options: dict[str, Any]) -> str:
     return f"raise --passes or {size}" if rereadable else size
 
 
-def print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
+def print_summary(summary: dict[str, Any]) -> None:
     """Print a summary to the standard error, as text or JSON, unless it is to be quiet."""
-    if options["quiet"]:
-        return
-    if options["as_json"]:
-        click.echo(json.dumps(summary), err=True)
-        return
-    tell(*(f"{name:9} {text}" for name, text in _lines(summary)))
+    summarise(summary, *(f"{name:9} {text}" for name, text in _lines(summary)))
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

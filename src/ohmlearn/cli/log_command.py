@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
-from ohmlearn.cli.edge_options import edge_options, fraction, open_edges, seed_option, watch_edges
+from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import shows_progress, tell
+from ohmlearn.cli.messages import shows_progress, summarise
+from ohmlearn.cli.open_edges import open_edges, watch_edges
 
 if TYPE_CHECKING:
     from ohmlearn.edge_log import EdgeLog
@@ -16,14 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["append", "compact", "expire", "info", "log", "remove", "remove_nodes"]
 
 folder_argument = click.argument("folder", type=click.Path(file_okay=False))
-json_option = click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary or warnings.")
-missing_option = click.option(
-    "--missing",
-    type=click.Choice(["warn", "raise", "ignore"]),
-    default="warn",
-    help="What to do if no edge matches a request; raise removes nothing then.",
-)
+MISSING = cli.option(
+    "--missing", type=click.Choice(["warn", "raise", "ignore"]), default="warn", group="Method",
+    common=True,
+    help="What to do if no edge matches a request. With raise, nothing is removed then.",
+)  # fmt: skip
 
 
 @main.group()
@@ -37,9 +36,13 @@ def log() -> None:
 
 @log.command()
 @folder_argument
-@edge_options
-@click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier of a new log; 0.5.")
-@seed_option
+@cli.takes_edges(
+    cli.option(
+        "--epsilon", type=cli.fraction, group="Method",
+        help=f"Accuracy of the sparsifier of a new log. Default: {EPSILON}.",
+    ),
+    cli.SEED,
+)  # fmt: skip
 def append(folder: str, **options: Any) -> None:
     """Append EDGES to the log in FOLDER, which is made if it does not exist.
 
@@ -49,14 +52,18 @@ def append(folder: str, **options: Any) -> None:
         stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
         with phase(Phase("reading edges", 1, 1)):
             n_appended = edge_log.append(watch_edges(stream, options))
-        _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad}, options)
+        _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad})
 
 
 @log.command()
 @folder_argument
-@edge_options
-@click.option("--by-weight", is_flag=True, help="Remove only edges with the weight of the row.")
-@missing_option
+@cli.takes_edges(
+    cli.option(
+        "--by-weight", is_flag=True, group="Method", common=True,
+        help="Remove only edges with the weight of the row.",
+    ),
+    MISSING,
+)  # fmt: skip
 def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
     """Remove the edges of the log in FOLDER that are between the pairs of nodes in EDGES.
 
@@ -66,11 +73,11 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
     import numpy as np
 
     with _open(folder) as edge_log:
-        if len(edge_log.nodes) > 0 and not edge_log.nodes.kinds and options["kinds"] is None:
+        if len(edge_log.nodes) > 0 and not edge_log.nodes.kinds and options["bipartite"] is None:
             options["bipartite"] = False
         stream = open_edges(options)
         if stream.has_times and not edge_log.has_times:
-            raise ValueError(f"the edges in {folder} have no times; leave out --time-col")
+            raise ValueError(f"the edges in {folder} have no times; leave out --time")
         with phase(Phase("reading edges", 1, 1)):
             batches: list[Any] = list(watch_edges(stream, options))
         if not batches:
@@ -84,16 +91,16 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
         with phase("removing edges"):
             found = edge_log.remove(u, v, weights, times, missing=missing)
         figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
-        _report(edge_log, figures, options)
+        _report(edge_log, figures)
 
 
 @log.command()
 @folder_argument
 @click.argument("nodes", nargs=-1)
-@click.option("--from", "file", type=click.File("r"), help="File with one more id in each line.")
-@missing_option
-@json_option
-@quiet_option
+@click.option(
+    "--nodes-file", "file", type=click.File("r"), help="File with one more id in each line."
+)
+@cli.with_options(MISSING, *cli.QUIET)
 @shows_progress
 def remove_nodes(
     folder: str, nodes: tuple[str, ...], file: Any, missing: Any, **options: Any
@@ -101,7 +108,7 @@ def remove_nodes(
     """Remove all edges of NODES, given by their ids, from the log in FOLDER."""
     ids: list[Any] = [*nodes, *((line.strip() for line in file) if file else ())]
     if not ids:
-        raise click.UsageError("give ids of nodes, or --from FILE")
+        raise click.UsageError("give ids of nodes, or --nodes-file FILE")
     with _open(folder) as edge_log:
         if edge_log.nodes.kind == "int64":
             try:
@@ -111,14 +118,13 @@ def remove_nodes(
         with phase("removing edges"):
             found = edge_log.remove_nodes(ids, missing=missing)
         figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
-        _report(edge_log, figures, options)
+        _report(edge_log, figures)
 
 
 @log.command()
 @folder_argument
 @click.argument("before")
-@json_option
-@quiet_option
+@cli.with_options(*cli.QUIET)
 @shows_progress
 def expire(folder: str, before: str, **options: Any) -> None:
     """Remove the edges of the log in FOLDER with a time before BEFORE, a number or a date."""
@@ -129,13 +135,12 @@ def expire(folder: str, before: str, **options: Any) -> None:
     with _open(folder) as edge_log:
         with phase("removing edges"):
             found = edge_log.expire(moment)
-        _report(edge_log, {"n_removed": found.n_removed}, options)
+        _report(edge_log, {"n_removed": found.n_removed})
 
 
 @log.command()
 @folder_argument
-@json_option
-@quiet_option
+@cli.with_options(*cli.QUIET)
 @shows_progress
 def compact(folder: str, **options: Any) -> None:
     """Rewrite the files of the log in FOLDER without removed edges."""
@@ -143,13 +148,13 @@ def compact(folder: str, **options: Any) -> None:
         before = edge_log.info()["bytes"]
         with phase("compacting the log"):
             edge_log.compact()
-        _report(edge_log, {"n_bytes_freed": before - edge_log.info()["bytes"]}, options)
+        _report(edge_log, {"n_bytes_freed": before - edge_log.info()["bytes"]})
 
 
 @log.command()
 @folder_argument
-@click.option("--staleness", is_flag=True, help="Also measure how stale the sparsifier is.")
-@json_option
+@cli.option("--staleness", is_flag=True, help="Also measure how stale the sparsifier is.")
+@cli.with_options(cli.QUIET[0])
 @shows_progress
 def info(folder: str, staleness: bool, as_json: bool) -> None:
     """Print figures about the log in FOLDER."""
@@ -184,14 +189,11 @@ def _open(folder: str, epsilon: float | None = None, seed: int | None = None) ->
     return EdgeLog(folder, epsilon=epsilon, random_state=seed)
 
 
-def _report(edge_log: "EdgeLog", figures: dict[str, int], options: dict[str, Any]) -> None:
+def _report(edge_log: "EdgeLog", figures: dict[str, int]) -> None:
     figures = {**figures, "n_edges": edge_log.n_edges, "n_nodes": edge_log.n_nodes}
-    if options["as_json"]:
-        click.echo(json.dumps(figures), err=True)
-    elif not options["quiet"]:
-        words = {"n_edges": "edges", "n_nodes": "nodes", "n_bytes_freed": "bytes freed"}
-        times = "with" if edge_log.has_times else "without"
-        words |= {"n_appended": f"edges appended, {times} times", "n_removed": "edges removed"}
-        words |= {"n_missing": "requests that match no edge", "n_bad_rows": "bad rows left out"}
-        done = [f"{count:,} {words[name]}" for name, count in figures.items()]
-        tell(f"{', '.join(done[:-2])}; the log has {' and '.join(done[-2:])}")
+    words = {"n_edges": "edges", "n_nodes": "nodes", "n_bytes_freed": "bytes freed"}
+    times = "with" if edge_log.has_times else "without"
+    words |= {"n_appended": f"edges appended, {times} times", "n_removed": "edges removed"}
+    words |= {"n_missing": "requests that match no edge", "n_bad_rows": "bad rows left out"}
+    done = [f"{count:,} {words[name]}" for name, count in figures.items()]
+    summarise(figures, f"{', '.join(done[:-2])}; the log has {' and '.join(done[-2:])}")

@@ -7,20 +7,19 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ohmlearn import __version__
-from ohmlearn.cli.messages import tell, visible
-from ohmlearn.cli.option_style import option_style
+from ohmlearn.cli.messages import option_style, tell, visible
+from ohmlearn.cli.options import ARGUMENTS, Commands, was_given
 from ohmlearn.errors import OhmError, OhmWarning
 
-__all__ = ["main", "repeat_command", "was_given"]
+__all__ = ["main", "repeat_command"]
 
 
 class BadInput(click.ClickException):
@@ -29,8 +28,10 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-class OneLineErrors(click.Group):
+class OneLineErrors(Commands):
     """A group whose commands fail with one line instead of a traceback."""
+
+    group_class = Commands
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command, also if the caller has closed the standard streams."""
@@ -158,38 +159,24 @@ def main(debug: bool) -> None:
     """Labels for graphs too dense or too fast to store."""
 
 
-def repeat_command(without: Collection[str] = ()) -> str:
-    """Return the command line that repeats the present one, but for where it writes.
-
-    Options that were not given are written with their defaults, unless they are in `without`.
-    """
+def repeat_command() -> str:
+    """Return the command line that repeats the present one, but for where it writes."""
     context = click.get_current_context()
+    given, *_ = context.command.make_parser(context).parse_args(list(context.meta[ARGUMENTS]))
     parts: list[str] = []
     inner = context
     while inner.parent is not None:  # the command, and the groups that it is in
         parts.insert(0, str(inner.info_name))
         inner = inner.parent
-    parts.insert(0, "ohmlearn")
     for parameter in context.command.params:
-        value = context.params.get(str(parameter.name))
-        if value is None or parameter.name in ("output", "report", *without):
+        name = str(parameter.name)
+        if name in ("output", "report") or not was_given(name):
             continue
-        if value is False and (not parameter.secondary_opts or parameter.default is not None):
-            continue
-        if getattr(parameter, "hidden", False):
-            continue
-        flag = "" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
-        if value is False:
-            flag, value = max(parameter.secondary_opts, key=len), True
-        for one in value if isinstance(value, tuple) else (value,):
-            parts += [flag] if value is True else [flag, shlex.quote(str(one))]
-    return " ".join(part for part in parts if part)
-
-
-def was_given(name: str) -> bool:
-    """Whether an option is on the command line."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is ParameterSource.COMMANDLINE
+        flags = [] if isinstance(parameter, click.Argument) else [max(parameter.opts, key=len)]
+        values = given[name] if isinstance(given[name], list | tuple) else [given[name]]
+        for value in values:
+            parts += flags if value is True else [*flags, shlex.quote(value)]
+    return " ".join(["ohmlearn", *parts])
 
 
 @main.command()

@@ -16,7 +16,7 @@ from ohmlearn.edges import Edges
 from ohmlearn.estimators.problem import most_left_out
 from ohmlearn.sparsifier.sparsifier_options import NODE_BYTES, ROW_BYTES, TIME_BYTES
 
-__all__ = ["Budget", "find_budget"]
+__all__ = ["Budget", "within_memory"]
 
 START = 275 << 20  # Python, its packages, and batches of edges
 PAGE = 120 << 20  # of --report: pictures
@@ -29,50 +29,21 @@ STRING = 130  # bytes for an id that is text, besides its characters, which are 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What the memory of a command depends on.
-
-    Parameters
-    ----------
-    n_nodes : int
-    n_classes : int
-        0 for a command that does not solve for labels.
-    passes : int
-        Number of passes over the edges.
-    id_length : float, optional
-        Mean number of characters of ids; None if they are integers.
-    has_times : bool
-        Whether the sparsifier keeps times.
-    has_page : bool
-        Whether a page is made, with a certificate.
-
-    Examples
-    --------
-    >>> budget = Budget(n_nodes=100_000, n_classes=2, passes=1)
-    >>> budget.memory_for(600_000) >> 20
-    491
-    >>> budget.edges_within("492MiB") > 600_000
-    True
-    """
+    """What the memory of a command depends on."""
 
     n_nodes: int
-    n_classes: int = 0
+    n_classes: int = 0  # 0 for a command that does not solve for labels
     passes: int = 1
-    id_length: float | None = None
-    has_times: bool = False
-    has_page: bool = False
+    id_length: float | None = None  # mean number of characters of ids; None if they are integers
+    has_times: bool = False  # whether the sparsifier keeps times
+    has_page: bool = False  # whether a page is made
 
     def memory_for(self, n_edges: int) -> int:
         """Return the bytes that the command takes if it keeps so many edges."""
         return max(fixed + rate * n_edges for fixed, rate in self._phases())
 
     def edges_within(self, memory: int | str) -> int:
-        """Return how many edges may be kept, at least two for each node.
-
-        Raises
-        ------
-        UsageError
-            If the memory is not enough; it says how much would be.
-        """
+        """Return how many edges may be kept, at least two for each node; refuse too little."""
         limit = check_memory("memory", memory)
         least = 2 * self.n_nodes
         n_edges = min((limit - fixed) // rate for fixed, rate in self._phases())
@@ -105,32 +76,35 @@ class Budget:
         return phases
 
 
-def find_budget(
+def within_memory(
     options: dict[str, Any],
     stream: Edges | None,
     passes: int = 1,
     classes: Iterable[Any] = (),
     labelled: Iterable[Any] = (),
-) -> Budget:
-    """Return the budget of a command.
+) -> dict[str, Any]:
+    """Return the options with the number of edges that --memory allows, if it is given.
 
     The first ids of the stream show how long ids are; if they are not known before it is read,
     those of `labelled` nodes do.
     """
+    if options.get("memory") is None:
+        return options
     if options["n_nodes"] is None:
         raise click.UsageError("--memory needs --n-nodes, because the nodes use part of it")
     if options["max_edges"] is not None:
         raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
     names = [str(name) for name in (stream.first_ids() if stream else []) or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
-    return Budget(
+    budget = Budget(
         n_nodes=options["n_nodes"],
         n_classes=len(set(classes)),
         passes=passes,
         id_length=None if are_integers else sum(map(len, names)) / len(names),
-        has_times=any(options[name] is not None for name in ("half_life", "last", "since")),
+        has_times=any(options[name] is not None for name in ("half_life", "horizon", "since")),
         has_page=options.get("report") is not None,
     )
+    return {**options, "max_edges": budget.edges_within(options["memory"])}
 
 
 def _megabytes(memory: int) -> str:

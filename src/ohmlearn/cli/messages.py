@@ -1,5 +1,6 @@
 """What a command prints to the standard error: messages, and a line that shows its progress."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
@@ -7,22 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.errors import Mention, Style, python_style
+
 if TYPE_CHECKING:
     from ohmlearn.report.progress import StatusLine
 
-__all__ = ["shows_progress", "status_line", "tell", "visible"]
+__all__ = [
+    "flag_of",
+    "note",
+    "option_style",
+    "shows_progress",
+    "status_line",
+    "summarise",
+    "tell",
+    "visible",
+]
 
 LINE = "ohmlearn.status_line"  # where the context of a command has it
+# Parameters of Python functions, and the parameter of a command that means the same.
+ALIASES = {
+    "n_jobs": "threads",
+    "random_state": "seed",
+    "window": "horizon",
+    "sample_weight": "label_weight_col",
+}
+# Values of Python, as KEY=VALUE has them, and as some options have them.
+WORDS = {"True": "yes", "False": "no", "None": "none"}
+WORDS_OF = {
+    "bipartite": {"True": "columns", "False": "no"},
+    "weight_col": {"False": "none"},
+    "time": {"True": ""},
+}
 
 
 def visible(text: str) -> str:
-    r"""Return text in which control characters, such as escape sequences, are written out.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[31mb\nc, naïve ±"))
-    a\x1b[31mb\nc, naïve ±
-    """
+    """Return text in which control characters, such as escape sequences, are written out."""
     if text.isprintable():
         return text
     return "".join(
@@ -37,6 +57,22 @@ def tell(*lines: str) -> None:
     with nullcontext() if status is None else status.aside():
         for line in lines:
             click.echo(visible(line), err=True)
+
+
+def note(*lines: str) -> None:
+    """Print lines for people: not with --quiet or --json."""
+    options = click.get_current_context().params
+    if not (options.get("quiet") or options.get("as_json")):
+        tell(*lines)
+
+
+def summarise(figures: dict[str, Any], *lines: str) -> None:
+    """Print figures with --json, else lines about them, and nothing with --quiet."""
+    options = click.get_current_context().params
+    if options.get("as_json") and not options.get("quiet"):
+        click.echo(json.dumps(figures), err=True)
+    else:
+        note(*lines)
 
 
 def shows_progress(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,3 +96,34 @@ def status_line() -> "StatusLine | None":
     """Return the line that shows the progress of the present command, if it has one."""
     context = click.get_current_context(silent=True)  # there is none in other threads
     return None if context is None else context.meta.get(LINE)
+
+
+def option_style(command: click.Command | None) -> Style:
+    """Return the style that writes a parameter as the option that the command has for it.
+
+    A parameter without an option is written as in Python. The commands of a group count together.
+    """
+    commands = command.commands.values() if isinstance(command, click.Group) else [command]
+    flags: dict[str | None, str] = {}
+    for parameter in (one for command in commands if command for one in command.params):
+        flag = max(parameter.opts, key=len)
+        if isinstance(parameter, click.Option):
+            flags[parameter.name] = flag if parameter.is_flag else f"{flag} "
+            keys: dict[str, Any] = getattr(parameter, "keys", {})
+            flags |= {name: f"{flag} {key}=" for key, (name, *_) in keys.items()}
+
+    def write(mention: Mention) -> str:
+        flag = flags.get(ALIASES.get(mention.name)) or flags.get(mention.name)
+        if flag is None:
+            return python_style(mention)
+        if mention.plain in (None, "...") or flag[-1] not in " =":
+            return f"{flag}..." if flag[-1] == "=" else flag.rstrip()
+        words = WORDS if flag[-1] == "=" else WORDS_OF.get(mention.name, {})
+        return (flag + words.get(str(mention.value), str(mention.plain))).rstrip()
+
+    return write
+
+
+def flag_of(name: str) -> str:
+    """Return how the present command writes a parameter."""
+    return option_style(click.get_current_context().command)(Mention(name, ""))

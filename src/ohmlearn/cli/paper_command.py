@@ -6,18 +6,13 @@ from typing import Any
 
 import click
 
-from ohmlearn.cli.edge_options import (
-    edge_options,
-    edge_options_with_state,
-    fraction,
-    open_edges,
-    seed_option,
-)
+from ohmlearn._defaults import EPSILON
+from ohmlearn.cli import options as cli
 from ohmlearn.cli.graph_commands import load_graph, write_sparsifier
 from ohmlearn.cli.main import main, repeat_command
-from ohmlearn.cli.messages import tell, visible
-from ohmlearn.cli.output_options import check_outputs, output_options
-from ohmlearn.cli.threads_option import threads_option
+from ohmlearn.cli.messages import note, visible
+from ohmlearn.cli.open_edges import open_edges
+from ohmlearn.cli.outputs import check_outputs
 
 __all__ = ["demo", "paper"]
 
@@ -38,11 +33,11 @@ __all__ = ["demo", "paper"]
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
 def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
-    """Label 12,100 points from four, by a graph of 30 million edges that is never stored.
+    """Label 12,100 points from four, and show it on a page.
 
-    Streams the edges once through Sparse-HFS, measures how good the sparsifier is, refines the
-    answer in a few more passes, and compares both with the exact answer of the whole graph. Writes
-    a page with pictures.
+    The graph has 30 million edges and is never stored. They are read once by Sparse-HFS. Then the
+    command measures how good the sparsifier is, refines the answer in a few more passes, and
+    compares both with the exact answer of the whole graph.
     """
     from ohmlearn.checks.parameters import require_extra
 
@@ -60,7 +55,9 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
 
 @main.group()
 def paper() -> None:
-    """The Sparse-HFS paper: its experiment, Algorithm 2 and Theorem 1.
+    """Repeat the experiment of the paper, and use its parts.
+
+    The Sparse-HFS paper: its experiment, Algorithm 2 and Theorem 1.
 
     D. Calandriello, A. Lazaric and M. Valko, "Large-scale semi-supervised learning with online
     spectral graph sparsification", 2015. Algorithm 1 is ohmlearn.paper.SparseHFS in Python.
@@ -123,48 +120,76 @@ def _make_default_folder(output: Path, folder: Path) -> None:
 
 
 @paper.command()
-@edge_options
-@output_options
-@click.option("--n-nodes", type=click.IntRange(min=1), required=True, help="The number n.")
-@click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
-@click.option(
-    "--constants",
-    type=click.Choice(["practical", "theory"]),
-    default="practical",
-    help="theory takes the N copies of each edge that the paper prints, practical a tenth of them.",
-)
-@seed_option
-@threads_option
-def sparsify(output: str, **options: Any) -> None:
+@cli.takes_edges(
+    cli.OUTPUT,
+    cli.CSV_SAFE,
+    cli.option(
+        "--n-nodes", type=click.IntRange(min=1), required=True, group="Method", common=True,
+        help="The number n of nodes.",
+    ),
+    cli.epsilon_option(EPSILON, common=True),
+    cli.option(
+        "--constants", type=click.Choice(["practical", "theory"]), default="practical",
+        group="Method", common=True,
+        help="With theory, take the N copies of each edge that the paper prints; with practical, a "
+        "tenth of them.",
+    ),
+    cli.SEED,
+    cli.THREADS,
+)  # fmt: skip
+def sparsify(**options: Any) -> None:
     """Write the sparsifier of Algorithm 2, Kelner and Levin's, of EDGES, which are read once.
 
     The output has the columns u, v (ids as in EDGES) and w, or is the sparsifier itself if its name
     ends in .ohm. ohmlearn sparsify is faster and keeps fewer edges for the same accuracy.
     """
-    if options["constants"] == "practical" and not (options["quiet"] or options["as_json"]):
-        tell("a tenth of the paper's copies of each edge; --constants theory takes all")
-    write_sparsifier(output, {**options, "scheme": "paper"})
+    if options["constants"] == "practical":
+        note("a tenth of the paper's copies of each edge; --constants theory takes all")
+    write_sparsifier({**options, "scheme": "paper"})
 
 
 @paper.command()
-@edge_options_with_state
-@click.option(
-    "--error",
-    "empirical_error",
-    type=float,
-    required=True,
-    help="Mean squared error of stable-HFS on the labelled nodes.",
-)
-@click.option("--labelled", "n_labelled", type=int, required=True, help="The number l.")
-@click.option("--unlabelled", "n_unlabelled", type=int, help="The number u; that of EDGES.")
-@click.option("--gamma", type=float, default=1.0, help="Regularisation of stable-HFS.")
-@click.option("--lambda-1", type=float, help="Second smallest eigenvalue of L; that of EDGES.")
-@click.option("--lambda-n", type=float, help="Largest eigenvalue of L; that of EDGES.")
-@click.option("--epsilon", type=float, default=0.0, help="Accuracy of the sparsifier; 0: none.")
-@click.option("--label-bound", type=float, default=1.0, help="The number k, the largest label.")
-@click.option("--delta", type=float, default=0.05, help="Probability that the bound fails.")
-@seed_option
-@threads_option
+@cli.takes_edges(
+    cli.option(
+        "--error", "empirical_error", type=float, required=True, group="Method", common=True,
+        help="Mean squared error of stable-HFS on the labelled nodes.",
+    ),
+    cli.option(
+        "--labelled", "n_labelled", type=int, required=True, group="Method", common=True,
+        help="The number l of labelled nodes.",
+    ),
+    cli.option(
+        "--unlabelled", "n_unlabelled", type=int, group="Method", common=True,
+        help="The number u of other nodes. Default: that of EDGES.",
+    ),
+    cli.option(
+        "--gamma", type=float, default=1.0, group="Method", common=True,
+        help="Regularisation of stable-HFS.",
+    ),
+    cli.option(
+        "--lambda-1", type=float, group="Method", common=True,
+        help="Second smallest eigenvalue of L. Default: that of EDGES.",
+    ),
+    cli.option(
+        "--lambda-n", type=float, group="Method", common=True,
+        help="Largest eigenvalue of L. Default: that of EDGES.",
+    ),
+    cli.option(
+        "--epsilon", type=float, default=0.0, group="Method", common=True,
+        help="Accuracy of the sparsifier; 0 means that there is none.",
+    ),
+    cli.option(
+        "--label-bound", type=float, default=1.0, group="Method", common=True,
+        help="The number k, the largest label.",
+    ),
+    cli.option(
+        "--delta", type=float, default=0.05, group="Method", common=True,
+        help="Probability that the bound fails.",
+    ),
+    cli.SEED,
+    cli.THREADS,
+    required=False,
+)  # fmt: skip
 def bound(edges: tuple[str, ...], **options: Any) -> None:
     """Print the bound of Theorem 1, as printed and as repaired, with its parts.
 

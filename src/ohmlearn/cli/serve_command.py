@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.edge_options import as_moment, fraction
-from ohmlearn.cli.main import main, was_given
-from ohmlearn.cli.messages import tell
-from ohmlearn.cli.threads_option import threads_option
+from ohmlearn._defaults import LABEL_EPSILON
+from ohmlearn.cli import options as cli
+from ohmlearn.cli.main import main
+from ohmlearn.cli.messages import flag_of, tell
 
 if TYPE_CHECKING:
     from ohmlearn.serve.http_auth import Tokens
@@ -20,95 +20,107 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 file_path = click.Path(exists=True, dir_okay=False)
-OPTIONS = (
-    click.option("--host", default="127.0.0.1", help="Address; others than this need tokens."),
-    click.option("--port", type=click.IntRange(0, 65535), default=8377, help="0 for any free one."),
-    click.option("--half-life", help="Edges count half as much after this time, such as 7d."),
-    click.option("--window", help="Only edges of this time count, such as 30d."),
-    click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier; 0.8."),
-    click.option(
-        "--event-id",
-        metavar="COLUMN",
-        help="Column of event ids: rows whose event was read before are left out, and counted. "
-        "The last 8,388,608 ids are remembered.",
+STORED = ("half_life", "horizon", "epsilon", "seed")  # when FOLDER is made
+SERVER = (
+    cli.option(
+        "--host", default="127.0.0.1", metavar="ADDRESS", group="Server", common=True,
+        help="Address to listen at. Others than this one need tokens.",
     ),
-    click.option(
-        "--passes",
-        type=click.IntRange(1),
-        default=1,
-        help="Passes over the edges for each answer; 1 uses the sparsifier alone.",
+    cli.option(
+        "--port", type=click.IntRange(0, 65535), default=8377, group="Server", common=True,
+        help="Port to listen at; 0 means any free one.",
     ),
-    click.option(
-        "--certify-every",
-        default="10m",
-        help="How often the sparsifier is compared with all edges, or never.",
+    cli.option(
+        "--token-file", type=file_path, group="Server", common=True,
+        help='File that says who may ask, with lines "read TOKEN" and "write TOKEN".',
     ),
-    click.option(
-        "--every-seconds",
-        type=click.FloatRange(0.0),
-        default=2.0,
-        help="Compute labels again at most so often,",
-    ),
-    click.option(
-        "--every-edges",
-        type=click.IntRange(1),
-        default=1_000_000,
-        help="or earlier, after so many new edges.",
-    ),
-    click.option(
-        "--token-file",
-        type=file_path,
-        help='Who may ask: lines "read TOKEN" and "write TOKEN".',
-    ),
-    click.option(
-        "--allow-host",
-        multiple=True,
-        metavar="NAME",
+    cli.option(
+        "--allow-host", multiple=True, metavar="NAME", group="Server",
         help="Another name of this server, if it has no tokens; may be repeated.",
     ),
-    click.option("--kafka", metavar="BOOTSTRAP", help="Read edges from Kafka at HOST:PORT,..."),
-    click.option("--topic", multiple=True, help="Topic to read; may be repeated."),
-    click.option("--kafka-group", help="Consumer group; one for the folder by default."),
-    click.option("--kafka-config", type=file_path, help="File of properties of librdkafka."),
-    click.option(
-        "--kafka-format",
-        type=click.Choice(["json", "arrow"]),
-        default="json",
-        help="What is in a message.",
+    cli.option("--ssl-certfile", type=file_path, group="Server", help="Certificate, for HTTPS."),
+    cli.option("--ssl-keyfile", type=file_path, group="Server", help="Key of the certificate."),
+    cli.option(
+        "--check", is_flag=True, group="Server", common=True,
+        help="Only read and check all files of FOLDER.",
     ),
-    click.option("--ssl-certfile", type=file_path, help="Certificate, to serve HTTPS."),
-    click.option("--ssl-keyfile", type=file_path, help="Its key."),
-    threads_option,
-    click.option("--check", is_flag=True, help="Only read and check all files of FOLDER."),
-    click.option("--backup", metavar="DEST", help="Only copy FOLDER, which may be in use."),
-    click.option("--demo", is_flag=True, help="Replay a stream that drifts; needs no FOLDER."),
-    click.option(
-        "--log-format",
-        type=click.Choice(["json", "text"]),
-        default="text",
-        help="Form of the lines on the standard error.",
+    cli.option(
+        "--backup", metavar="DEST", group="Server", common=True,
+        help="Only copy FOLDER, which may be in use.",
     ),
-    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Random seed; 0."),
-)
-
-
-def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add all options."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+    cli.option(
+        "--demo", is_flag=True, group="Server", common=True,
+        help="Replay a stream that drifts. Needs no FOLDER.",
+    ),
+    cli.option(
+        "--log-format", type=click.Choice(["json", "text"]), default="text", group="Server",
+        help="Format of the lines on the standard error.",
+    ),
+)  # fmt: skip
+ANSWERS = (
+    cli.option(
+        "--event-id", metavar="COLUMN", group="Input",
+        help="Column of event ids. Rows whose event was read before are left out and counted. The "
+        "last 8,388,608 ids are remembered.",
+    ),
+    cli.option(
+        "--passes", type=click.IntRange(1), default=1, group="Method",
+        help="Number of passes over the edges for each answer; 1 uses the sparsifier alone.",
+    ),
+    cli.option(
+        "--answer-every", default="2s", metavar="DURATION", group="Method",
+        help="Shortest time between two computations of the labels.",
+    ),
+    cli.option(
+        "--answer-after", type=click.IntRange(1), default=1_000_000, metavar="EDGES",
+        group="Method",
+        help="Compute the labels earlier than that when this many edges have arrived.",
+    ),
+    cli.option(
+        "--certify-every", default="10m", metavar="DURATION|never", group="Method",
+        help="How often the sparsifier is compared with all edges.",
+    ),
+)  # fmt: skip
+KAFKA = (
+    cli.option(
+        "--kafka", metavar="HOST:PORT,...", group="Kafka", help="Read edges from these brokers."
+    ),
+    cli.option("--topic", multiple=True, group="Kafka", help="Topic to read; may be repeated."),
+    cli.option(
+        "--kafka-group", group="Kafka", help="Consumer group. Default: one for the folder."
+    ),
+    cli.option(
+        "--kafka-config", type=file_path, group="Kafka", help="File of properties of librdkafka."
+    ),
+    cli.option(
+        "--kafka-format", type=click.Choice(["json", "arrow"]), default="json", group="Kafka",
+        help="Format of the messages.",
+    ),
+)  # fmt: skip
 
 
 @main.command()
 @click.argument("folder", type=click.Path(file_okay=False), required=False)
-@serve_options
+@cli.with_options(
+    *SERVER,
+    cli.epsilon_option(LABEL_EPSILON),
+    *ANSWERS,
+    *cli.FORGETTING[:2],
+    *KAFKA,
+    cli.SEED,
+    cli.THREADS,
+)
 def serve(folder: str | None, check: bool, backup: str | None, demo: bool, **options: Any) -> None:
-    """Label a live stream of edges over HTTP; FOLDER holds everything.
+    """Label a live stream of edges over HTTP.
 
-    Edges are posted to /v1/edges, or read from Kafka. They are on disk before they are
-    acknowledged. There is a page to watch at /. Started again, it continues where it was.
+    \b
+    ohmlearn serve payments.live --half-life 7d
 
-    --half-life, --window, --epsilon and --seed are stored when FOLDER is made, and --event-id when
+    FOLDER holds everything. Edges are posted to /v1/edges, or read from Kafka. They are on disk
+    before they are acknowledged. There is a page to watch at /. Started again, the server continues
+    where it was.
+
+    --half-life, --horizon, --epsilon and --seed are stored when FOLDER is made, and --event-id when
     it is given first; later they may be left out.
     """
     if sum([check, backup is not None, demo]) > 1:
@@ -122,28 +134,20 @@ def serve(folder: str | None, check: bool, backup: str | None, demo: bool, **opt
     for module in ("starlette", "uvicorn", "prometheus_client", "pyarrow"):
         require_extra(module, "serve")
     if check:
-        _check(str(folder))
+        from ohmlearn.serve.service_folder import check_folder_contents
+
+        _print_facts(check_folder_contents(str(folder)))
+        tell(f"{folder} is whole")
     elif backup is not None:
-        _backup(str(folder), backup)
+        from ohmlearn.serve.service_folder import backup as copy
+
+        _print_facts(copy(str(folder), backup))
+        tell(f"{folder} was copied to {backup}, and the copy is whole")
     elif demo:
         with tempfile.TemporaryDirectory(prefix="ohmlearn-demo-") as temporary:
             _run_demo(f"{temporary}/demo", options)
     else:
-        _run(str(folder), _read_settings(options), options, _read_kafka(options))
-
-
-def _check(folder: str) -> None:
-    from ohmlearn.serve.service_folder import check_folder_contents
-
-    _print_facts(check_folder_contents(folder))
-    tell(f"{folder} is whole")
-
-
-def _backup(folder: str, target: str) -> None:
-    from ohmlearn.serve.service_folder import backup
-
-    _print_facts(backup(folder, target))
-    tell(f"{folder} was copied to {target}, and the copy is whole")
+        _listen(str(folder), _read_settings(options), options, _read_kafka(options))
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
@@ -156,42 +160,48 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 
 def _read_settings(options: dict[str, Any]) -> "Settings":
+    from ohmlearn.checks.times import check_duration
     from ohmlearn.serve.settings import Settings
 
-    every = options["certify_every"]
+    stored = {name: options[name] if cli.was_given(name) else None for name in STORED}
+    every, pause = options["certify_every"], options["answer_every"]
     return Settings(
-        half_life=_as_duration("half_life", options["half_life"]),
-        window=_as_duration("window", options["window"]),
-        epsilon=options["epsilon"],
-        seed=options["seed"],
+        half_life=_as_duration("half_life", stored["half_life"]),
+        window=_as_duration("window", stored["horizon"]),
+        epsilon=stored["epsilon"],
+        seed=stored["seed"],
         event_id=options["event_id"],
         passes=options["passes"],
         certify_every=None if every == "never" else _as_duration("certify_every", every),
-        every_seconds=options["every_seconds"],
-        every_edges=options["every_edges"],
+        every_seconds=0.0 if cli.as_moment(pause) == 0.0 else check_duration("answer_every", pause),
+        every_edges=options["answer_after"],
         n_jobs=options["threads"],
     )
 
 
-def _as_duration(name: str, text: str | None) -> str | float | None:
+def _as_duration(name: str, given: str | float | None) -> str | float | None:
     """Return a duration; "10m" is minutes, as everybody would expect."""
     from ohmlearn.checks.times import check_duration
 
-    if text is not None and text.endswith("m") and text[:-1].replace(".", "", 1).isdecimal():
-        text += "in"
-    found = as_moment(text)
+    if (
+        isinstance(given, str)
+        and given.endswith("m")
+        and isinstance(cli.as_moment(given[:-1]), float)
+    ):
+        given += "in"
+    found = cli.as_moment(given) if isinstance(given, str) else given
     if found is not None:
         check_duration(name, found)
     return found
 
 
-def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":
-    """Return a function that makes a consumer, if there is --kafka."""
+def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Callable[[], None]]":
+    """Return what starts a consumer, if there is --kafka, and returns what stops it."""
     if options["kafka"] is None:
         for name in ("topic", "kafka_group", "kafka_config"):
             if options[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} needs --kafka")
-        return None
+                raise click.UsageError(f"{flag_of(name)} needs --kafka")
+        return lambda _: lambda: None
     if not options["topic"]:
         raise click.UsageError("--kafka needs --topic")
     from ohmlearn.checks.parameters import require_extra
@@ -201,8 +211,8 @@ def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":
 
     config = read_config(options["kafka_config"]) if options["kafka_config"] else None
 
-    def make(service: "Service") -> Any:
-        return Consumer(
+    def start(service: "Service") -> Callable[[], None]:
+        consumer = Consumer(
             service,
             bootstrap=options["kafka"],
             topics=list(options["topic"]),
@@ -210,36 +220,11 @@ def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":
             form=options["kafka_format"],
             config=config,
         )
-
-    return make
-
-
-def _read_tokens(path: str | None) -> "Tokens | None":
-    if path is None:
-        return None
-    from ohmlearn.serve.http_auth import Tokens, is_open_to_others
-
-    if is_open_to_others(path):
-        tell(f"Warning: other users can read {path}; use: chmod 600 {path}")
-    return Tokens.read(path)
-
-
-def _run(
-    folder: str,
-    settings: "Settings",
-    options: dict[str, Any],
-    make_consumer: "Callable[[Service], Any] | None" = None,
-) -> None:
-    def start_consumer(service: "Service") -> Callable[[], None]:
-        if make_consumer is None:
-            return lambda: None
-        consumer = make_consumer(service)
         service.kafka = consumer
         consumer.start()
-        stop: Callable[[], None] = consumer.stop
-        return stop
+        return consumer.stop
 
-    _listen(folder, settings, options, start_consumer)
+    return start
 
 
 def _run_demo(folder: str, options: dict[str, Any]) -> None:
@@ -247,11 +232,9 @@ def _run_demo(folder: str, options: dict[str, Any]) -> None:
 
     from ohmlearn.serve import demo_feed
 
-    own = ("half_life", "window", "epsilon", "event_id", "kafka", "topic", "seed", "every_seconds")
-    for name in own:
-        if was_given(name):
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"--demo has settings of its own; leave out {option}")
+    for name in (*STORED, "event_id", "kafka", "topic", "answer_every"):
+        if cli.was_given(name):
+            raise click.UsageError(f"--demo has settings of its own; leave out {flag_of(name)}")
     stop = threading.Event()
 
     def start_feeder(service: "Service") -> Callable[[], None]:
@@ -265,6 +248,16 @@ def _run_demo(folder: str, options: dict[str, Any]) -> None:
         return stop_feeder
 
     _listen(folder, demo_feed.settings(), options, start_feeder)
+
+
+def _read_tokens(path: str | None) -> "Tokens | None":
+    if path is None:
+        return None
+    from ohmlearn.serve.http_auth import Tokens, is_open_to_others
+
+    if is_open_to_others(path):
+        tell(f"Warning: other users can read {path}; use: chmod 600 {path}")
+    return Tokens.read(path)
 
 
 def _listen(

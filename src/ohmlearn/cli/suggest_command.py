@@ -1,34 +1,29 @@
 """The command ``suggest``: which nodes to label next."""
 
-import json
-import warnings
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.cluster_option import cluster_option, open_on_cluster
-from ohmlearn.cli.edge_options import (
-    check_ids,
-    edge_options_with_state,
-    nodes_read,
-    open_edges,
-    seed_option,
-    watch_edges,
-)
-from ohmlearn.cli.forgetting_options import Forgetting, check_window, forgetting_options
-from ohmlearn.cli.main import main, was_given
-from ohmlearn.cli.messages import tell
-from ohmlearn.cli.model_options import (
-    check_label_columns,
-    label_columns_options,
+from ohmlearn._defaults import LABEL_EPSILON
+from ohmlearn.cli import options as cli
+from ohmlearn.cli.label_model import (
+    check_read_labels,
     make_parameters,
     read_label_file,
-    sparsifier_options,
-    warn_apart,
+    warn_doubts,
 )
-from ohmlearn.cli.output_options import check_outputs, output_options, write_output
-from ohmlearn.cli.threads_option import threads_option
+from ohmlearn.cli.main import main
+from ohmlearn.cli.messages import flag_of, summarise
+from ohmlearn.cli.open_edges import (
+    Forgetting,
+    check_ids,
+    check_window,
+    find_ids,
+    nodes_read,
+    open_here_or_on_cluster,
+    watch_edges,
+)
+from ohmlearn.cli.outputs import check_table, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ohmlearn.edges import Edges
     from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.suggest_labels import Suggestion
@@ -48,17 +42,10 @@ if TYPE_CHECKING:
 __all__ = ["suggest"]
 
 # What a state has already, or cannot have.
-STATED = {
-    "labels_file": "--labels",
-    "cluster": "--cluster",
-    "half_life": "--half-life",
-    "last": "--last",
-    "since": "--since",
-    "epsilon": "--epsilon",
-    "max_edges": "--max-edges",
-    "passes": "--passes",
-    "seed": "--seed",
-}
+STATED = (
+    "labels_file", "cluster", "half_life", "horizon", "since", "epsilon", "max_edges", "passes",
+    "seed",
+)  # fmt: skip
 KINDS = {
     "component": "in components without a label",
     "influence": "with influence on others",
@@ -66,44 +53,49 @@ KINDS = {
 }
 
 
+existing_file = click.Path(exists=True, dir_okay=False)
+
+
 @main.command()
-@edge_options_with_state
-@click.option(
-    "--labels",
-    "labels_file",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Table with a node and its label in each row, as for label. Without it, the position of "
-    "nodes in the graph decides.",
-)
-@label_columns_options
-@click.option(
-    "-k", "--count", type=click.IntRange(min=1), default=20, help="Number of nodes to suggest."
-)
-@click.option(
-    "--exclude",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Text file of nodes that cannot be labelled, one in each line.",
-)
-@output_options
-@sparsifier_options
-@click.option(
-    "--passes",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Number of passes over the edges, for the present labels.",
-)
-@forgetting_options
-@click.option(
-    "--state",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Suggest for the model in this file, as label --state has written it, or for the output "
-    "h.ohm of sparsify. EDGES and --labels are left out then.",
-)
-@cluster_option
-@seed_option
-@threads_option
+@cli.takes_edges(
+    cli.option(
+        "--labels", "labels_file", type=existing_file, group="Input", common=True,
+        help="Table with a node and its label in each row, as for label. Without it, the position "
+        "of nodes in the graph decides.",
+    ),
+    cli.READ_LABELS,
+    cli.option(
+        "-k", "--count", type=click.IntRange(min=1), default=20, group="Method", common=True,
+        help="Number of nodes to suggest.",
+    ),
+    cli.option(
+        "--exclude", type=existing_file, group="Input", common=True,
+        help="Text file of nodes that cannot be labelled, one in each line.",
+    ),
+    cli.OUTPUT,
+    cli.CSV_SAFE,
+    cli.epsilon_option(LABEL_EPSILON),
+    cli.MAX_EDGES,
+    cli.option(
+        "--passes", type=click.IntRange(min=1), default=1, group="Method",
+        help="Number of passes over the edges, for the present labels.",
+    ),
+    *cli.FORGETTING,
+    cli.option(
+        "--state", type=existing_file, group="Continue", common=True,
+        help="Suggest for the model in this file, as label --state has written it, or for the "
+        "output h.ohm of sparsify. EDGES and --labels are left out then.",
+    ),
+    cli.CLUSTER,
+    cli.SEED,
+    cli.THREADS,
+    required=False,
+)  # fmt: skip
 def suggest(count: int, **options: Any) -> None:
     """Suggest which nodes to label next, best first.
+
+    \b
+    ohmlearn suggest events.csv --labels known.csv -k 10
 
     No two suggested nodes are next to each other. The columns are node, kind (component: in a
     component without a label; influence: settles other nodes; borderline: between two classes),
@@ -114,11 +106,8 @@ def suggest(count: int, **options: Any) -> None:
 
     from ohmlearn._phases import phase
     from ohmlearn.estimators.suggest_labels import suggest_labels
-    from ohmlearn.report.write_table import check_table_path
 
-    check_table_path(options["output"], options["csv_safe"])
-    inputs = (*options["edges"], options["labels_file"], options["exclude"], options["state"])
-    check_outputs({"-o": options["output"]}, *inputs)
+    check_table(options, options["labels_file"], options["exclude"], options["state"])
     _check_options(options)
     excluded = _read_names(options["exclude"])
     labelling, nodes = _fit(options, excluded) if options["state"] is None else _load(options)
@@ -135,22 +124,22 @@ def suggest(count: int, **options: Any) -> None:
     }
     if labelling.answer is not None:
         columns |= _present_labels(labelling.answer, numbers)
-    write_output(options["output"], columns, options["csv_safe"])
-    _print_summary(found, len(nodes), count, options)
+    write_output(options, columns)
+    _print_summary(found, len(nodes), count)
 
 
 def _check_options(options: dict[str, Any]) -> None:
     """Refuse combinations of options that mean nothing."""
-    check_label_columns(options)
+    check_read_labels(options)
     if options["state"] is None:
         if not options["edges"]:
             raise click.UsageError("Missing argument 'EDGES...'.")
         return
     if options["edges"]:
         raise click.UsageError("--state has its edges; leave out EDGES, or add them with label")
-    for name, option in STATED.items():
-        if was_given(name):
-            raise click.UsageError(f"{option} and --state cannot be used together")
+    for name in STATED:
+        if cli.was_given(name):
+            raise click.UsageError(f"{flag_of(name)} and --state cannot be used together")
 
 
 def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
@@ -163,18 +152,13 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
     forgetting, labels = Forgetting(options), None
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
-    with ExitStack() as stack:
-        if options["cluster"]:
-            edges: Edges = stack.enter_context(
-                open_on_cluster(options, needs_times=forgetting.needs_times)
-            )
-        else:
-            stream = open_edges(options, needs_times=forgetting.needs_times)
+    with open_here_or_on_cluster(options, needs_times=forgetting.needs_times) as edges:
+        if not options["cluster"]:
             if labels is not None:
-                check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+                check_ids(edges, labels.path, list(labels), heading=labels.id_heading)
             if excluded is not None:
-                check_ids(stream, *excluded)
-            edges = watch_edges(stream, options, needs_edges=True)
+                check_ids(edges, *excluded)
+            edges = watch_edges(edges, options, needs_edges=True)
         p = make_parameters(options, edges.rereadable, **forgetting.parameters)
         if labels is None:
             found = Labelling(p, KeptGraph.start(p))
@@ -183,14 +167,14 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
         else:
             how = {"sample_weight": labels.weights, **forgetting.moment}
             found = label(edges, ClassProblem, labels, p, **how)
-            warn_apart(found)
+            warn_doubts(found)
     check_window(found.kept.graph, found.kept.sparsifier, edges)
     return found, nodes_read(edges)
 
 
 def _load(options: dict[str, Any]) -> "Fitted":
     """Return the model of a state, and its nodes."""
-    from ohmlearn.cli.state_option import load_state
+    from ohmlearn.cli.label_state import load_state
     from ohmlearn.estimators.state_file import StateFile
 
     found = load_state(StateFile(options["state"]), options)
@@ -215,20 +199,16 @@ def _read_names(path: str | None) -> "Names | None":
 
 def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
     """Return the ids of nodes that a file names."""
-    from ohmlearn.reading.label_table import as_node_ids
+    from ohmlearn._warnings import warn
 
     if named is None:
         return ()
     path, names, rows = named
-    ids = as_node_ids(path, names, nodes.kind, nodes.kinds, rows=rows)
-    unknown = ids[nodes.find(ids, missing="mask").mask].tolist()
+    ids, numbers = find_ids(nodes, path, names, rows)
+    unknown = ids[numbers.mask].tolist()
     if unknown:
-        warnings.warn(
-            f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge, such as "
-            f"{unknown[0]!r}",
-            UserWarning,
-            stacklevel=2,
-        )
+        what = f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge"
+        warn(f"{what}, such as {unknown[0]!r}")
     known: list[Any] = ids.tolist()
     return known
 
@@ -246,16 +226,11 @@ def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[s
     }
 
 
-def _print_summary(
-    found: "list[Suggestion]", n_nodes: int, count: int, options: dict[str, Any]
-) -> None:
+def _print_summary(found: "list[Suggestion]", n_nodes: int, count: int) -> None:
     kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
-    if options["as_json"] and not options["quiet"]:
-        figures = {"n_nodes": n_nodes, "n_suggested": len(found), "kinds": kinds}
-        click.echo(json.dumps(figures), err=True)
-    elif not options["quiet"]:
-        reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
-        text = f"{len(found):,} of {n_nodes:,} nodes suggested"
-        if len(found) < count:
-            text += ", as there are no others to choose from"
-        tell(f"{text}: {reasons}" if found else text)
+    reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
+    text = f"{len(found):,} of {n_nodes:,} nodes suggested"
+    if len(found) < count:
+        text += ", as there are no others to choose from"
+    figures = {"n_nodes": n_nodes, "n_suggested": len(found), "kinds": kinds}
+    summarise(figures, f"{text}: {reasons}" if found else text)

@@ -34,6 +34,7 @@ from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
 CHUNK = 5 << 18  # edges; more than pyarrow puts into a row group
+MOST_THREADS = 8  # ids are numbered by one thread, and each chunk takes memory
 AHEAD = 2  # pieces that are open beyond one for each thread
 SLACK = 1 << 17  # edges that a chunk may have beyond `CHUNK`
 
@@ -117,7 +118,7 @@ class _Queue:
         self, pieces: Iterator[Piece], n_jobs: int, is_settled: Callable[[], bool]
     ) -> None:
         self._pieces = pieces
-        self._n_jobs = n_jobs
+        self._n_jobs = min(n_jobs, MOST_THREADS)
         self._is_settled = is_settled
         self._open: deque[tuple[Piece, Future[Chunk] | None]] = deque()
         self._pool: ThreadPoolExecutor | None = None

@@ -276,7 +276,10 @@ PATH_PARAMETERS: dict[str, Json] = {
 BATCH = (
     QueryParameter("batch_id", "A batch with a known id counts once; 1 to 200 characters."),
     QueryParameter(
-        "on_bad", "Whether a bad row refuses the whole batch.", "refuse", choices=("refuse", "skip")
+        "on_bad",
+        "Whether a bad row refuses the whole batch; refuse is an older word for raise.",
+        "raise",
+        choices=("raise", "skip", "refuse"),
     ),
 )
 KEY: Json = {

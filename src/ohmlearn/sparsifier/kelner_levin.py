@@ -284,7 +284,7 @@ class KelnerLevin(Shown):
         # exp(-q (ln(alpha) + 1 / alpha - 1) / 2). The sketch has q = 8 / accuracy^2 columns; this
         # accuracy makes the probability e^-18.
         accuracy = math.sqrt((math.log(self.alpha) + 1 / self.alpha - 1) / 4.5)
-        r = effective_resistance(graph, epsilon=accuracy, random_state=rng, n_jobs=self.n_jobs)
+        r = effective_resistance(graph, rtol=accuracy, random_state=rng, n_jobs=self.n_jobs)
         u, v, _ = graph.edges()
         # Shorting all other nodes gives a lower bound of the resistance. It prevents rounding from
         # making a probability zero or negative.

@@ -1,63 +1,43 @@
-"""Output options, and a check that no output overwrites an input or another output."""
+"""Writes the output of a command, and checks that it overwrites no input or other output."""
 
 import glob
 import os
-from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ohmlearn.cli.messages import status_line
 
-__all__ = ["check_outputs", "output_options", "write_output"]
-
-OPTIONS = (
-    click.option(
-        "-o",
-        "--output",
-        default="-",
-        help="Parquet, CSV, TSV, JSON lines or Arrow by its ending, also at an address such as "
-        "s3://bucket/labels.csv; - prints CSV.",
-    ),
-    click.option(
-        "--csv-safe",
-        is_flag=True,
-        help="Write ' before names that a spreadsheet would take for a formula, such as =1+1.",
-    ),
-)
+__all__ = ["check_outputs", "check_table", "write_output"]
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add where and how a table is written."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
-
-
-def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
-    """Write a table to a file, or print it."""
+def write_output(options: dict[str, Any], columns: dict[str, Any]) -> None:
+    """Write a table to the file that -o names, or print it."""
     from ohmlearn._phases import phase
     from ohmlearn.reading.source_errors import show_name
     from ohmlearn.report.write_table import write_table
 
+    path, csv_safe = options["output"], options["csv_safe"]
     # A progress line would be mixed with a table on the same terminal.
     with nullcontext() if path == "-" else phase(f"writing {show_name(path)}"):
         line = status_line()
         write_table(path, columns, csv_safe, None if line is None else line.write)
 
 
+def check_table(options: dict[str, Any], *inputs: str | None) -> None:
+    """Refuse a table that -o cannot write, or that would overwrite an input."""
+    from ohmlearn.report.write_table import check_table_path
+
+    check_table_path(options["output"], options["csv_safe"])
+    check_outputs({"-o": options["output"]}, *options["edges"], *inputs)
+
+
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     """Refuse outputs that would overwrite an input or each other, or cannot be written.
 
-    Parameters
-    ----------
-    outputs : dict
-        Path by option; None if the option was not given.
-    *inputs : str or None
-        Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
+    `outputs` are paths by option, None if it was not given; `inputs` are files, folders, patterns,
+    or "-" for the standard input.
     """
     from ohmlearn._arrays_file import check_folder, check_writable
     from ohmlearn.reading.remote import check_remote_output, is_remote

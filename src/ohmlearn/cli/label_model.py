@@ -1,0 +1,389 @@
+"""The labels and features that the options of a command name, and the model that they describe."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.messages import note
+from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
+from ohmlearn.cli.options import was_given
+from ohmlearn.errors import Param
+
+if TYPE_CHECKING:
+    from ohmlearn.edges import Edges
+    from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.estimators.problem import HFSParameters
+    from ohmlearn.features import GraphFeatureClassifier, NodeFeatures
+    from ohmlearn.reading import EdgeStream
+    from ohmlearn.reading.label_table import FileLabels
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = [
+    "FEATURE_METHODS",
+    "MANY",
+    "METHODS",
+    "as_list",
+    "check_feature_ids",
+    "check_feature_options",
+    "check_prior",
+    "check_read_labels",
+    "fit_features",
+    "has_many_classes",
+    "label_with_features",
+    "make_parameters",
+    "make_sparsifier",
+    "model_choices",
+    "read_feature_file",
+    "read_label_file",
+    "warn_doubts",
+]
+
+MANY = 20  # classes
+PROPORTION = re.compile(r"\s*(.+?)=([^=,]*)(?:,|$)")  # a name may have commas and equals signs
+TREES = "hist-gradient-boosting"
+METHODS = ("harmonic", "restart", "auto")  # from the edges alone
+FEATURE_METHODS = ("logistic", TREES)  # with --features
+MOST_NAMES, MOST_LINES = 5, 20  # what is printed about columns
+MOST_CHECKED = 10_000  # ids that are compared with those of the edges before these are read
+MOST_CELLS = 1 << 29  # of a matrix that is made dense
+MANY_LABELS = 5_000
+LEAST_LEAF = 5  # labels in a leaf of a tree
+MOST_GAMMA = 1e9
+
+
+# Labels.
+
+
+def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
+    """Return the labels of a file, and print which columns they are from if there are weights."""
+    from ohmlearn._warnings import warn
+    from ohmlearn.reading.label_table import read_labels
+
+    names = ("node_col", "label_col", "label_weight_col")
+    labels = read_labels(path, *(options[name] for name in names))
+    if labels.n_minus_ones > 0:
+        n, one = labels.n_minus_ones, labels.n_minus_ones == 1
+        rows, count = ("row", "counts") if one else ("rows", "count")
+        warn(f"{labels.path}: {n:,} {rows} with the label -1 {count} as unlabelled")
+    usual = labels.id_heading is None or labels.has_usual_headings
+    if labels.weights is not None or not usual:
+        note(f"{labels.path}: {labels.columns}")
+    return labels
+
+
+def check_read_labels(options: dict[str, Any]) -> None:
+    """Refuse columns of a file that was not given."""
+    if options["read_labels"] and options["labels_file"] is None:
+        raise click.UsageError("--read-labels needs --labels")
+
+
+def has_many_classes(labels: "FileLabels") -> bool:
+    """Whether there are so many classes that they may be the other ends of edges."""
+    n_classes = len(labels.classes())
+    return n_classes > MANY and n_classes > len(labels) / 2
+
+
+def as_list(label: Any) -> list[Any]:
+    """Return all labels of a node."""
+    return label if isinstance(label, list) else [label]
+
+
+def warn_doubts(found: "Labelling") -> None:
+    """Warn of nodes without a label, and of too few labels, in the words of the command line."""
+    found.answer.warn_apart("their label is left empty, and reached is false there", "")
+    found.answer.warn_few()
+
+
+# The model.
+
+
+def check_prior(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what is not a proportion, before anything is read."""
+    read_prior(given, {})
+    return given
+
+
+def read_prior(given: tuple[str, ...], labels: dict[str, Any]) -> Any:
+    """Return the class prior of `HFSClassifier`; its keys are classes of the labels.
+
+    Examples
+    --------
+    >>> read_prior(("1=0.7,2=0.3",), {"ann": 1, "bob": [1, 2]})
+    {1: 0.7, 2: 0.3}
+    >>> read_prior(("Smith, J.=3", "a=b=1"), {"ann": "Smith, J."})
+    {'Smith, J.': 3.0, 'a=b': 1.0}
+    """
+    if not given or given == ("labels",):
+        return given[0] if given else None
+    every = (one for label in labels.values() for one in as_list(label))
+    classes = {str(one): one for one in every}  # labels may be integers
+    prior: dict[Any, float] = {}
+    for text in given:
+        end = 0
+        while end < len(text):
+            found = PROPORTION.match(text, end)
+            if found is None:
+                raise click.UsageError(
+                    f"--class-prior needs NAME=PROPORTION, such as ham=0.7,spam=0.3, or labels "
+                    f"alone, got {text!r}"
+                )
+            name, end = classes.get(found[1], found[1]), found.end()
+            if name in prior:
+                raise click.UsageError(f"--class-prior has two proportions of {name!r}")
+            prior[name] = _read_proportion(found[2], str(name))
+    return prior
+
+
+def _read_proportion(text: str, name: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise click.UsageError(
+            f"--class-prior: the proportion of {name!r} must be a positive number, got {text!r}"
+        )
+    return number
+
+
+def make_parameters(
+    options: dict[str, Any],
+    rereadable: bool,
+    labels: "FileLabels | None" = None,
+    **parameters: Any,
+) -> "HFSParameters":
+    """Return the parameters that the options describe; those of the model may be absent.
+
+    More `parameters` are passed on.
+    """
+    from ohmlearn.estimators.problem import HFSParameters
+
+    passes = options["passes"] or (3 if rereadable else 1)
+    if passes > 1 and not rereadable:
+        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+    given = {
+        "epsilon": options["epsilon"],
+        "max_edges": options["max_edges"],
+        "passes": passes,
+        "random_state": options["seed"],
+        "n_jobs": options["threads"],
+    }
+    chosen = model_choices(options, labels or {})
+    return HFSParameters.check("HFSClassifier", given | chosen | parameters)
+
+
+def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the classifier that the options describe, if the command has them.
+
+    With --features, they are about the model of features, which a state does not keep.
+    """
+    if "method" not in options or options["features_file"] is not None:
+        return {}
+    names = ("normalization", "calibration")
+    return {
+        "method": options["method"] or METHODS[0],
+        "class_prior": read_prior(options["class_prior"], labels),
+        "gamma": "auto" if options["gamma"] is None else options["gamma"],
+        **{name: None if options[name] == "none" else options[name] for name in names},
+    }
+
+
+def make_sparsifier(options: dict[str, Any], forgetting: dict[str, Any]) -> "StreamingSparsifier":
+    """Return the sparsifier that the options describe; `forgetting` are its parameters of time."""
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    return StreamingSparsifier(
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+        **forgetting,
+    )
+
+
+# Features.
+
+
+def check_feature_options(options: dict[str, Any]) -> None:
+    """Refuse options about features if there are none, and options that do not go with them."""
+    method = options["method"]
+    if options["features_file"] is None:
+        if options["read_features"]:
+            raise click.UsageError("--read-features needs --features")
+        if method in FEATURE_METHODS:
+            raise click.UsageError(f"--method {method} needs --features")
+        return
+    gamma, passes = options["gamma"], options["passes"]
+    for is_wrong, why in (
+        (options["features_file"] == "-", "--features cannot be read from a pipe; give a file"),
+        (
+            options["cluster"],
+            "--cluster cannot be used with --features: features are joined in one process",
+        ),
+        (
+            options["memory"],
+            "--memory cannot be used with --features: the memory for features is not known; give "
+            "--max-edges",
+        ),
+        (
+            method in METHODS,
+            f"--method {method} is about labels from the edges alone; leave it out with --features",
+        ),
+        (
+            was_given("normalization"),
+            "--option normalization= is about labels from the edges alone; leave it out with "
+            "--features",
+        ),
+        (
+            gamma is not None and not 0 <= gamma <= MOST_GAMMA,
+            f"--gamma must be from 0 to {MOST_GAMMA:g} with --features",
+        ),
+        (
+            options["class_prior"] == ("labels",),
+            "--class-prior labels means nothing with --features: labels count as a random sample "
+            "by default; leave it out",
+        ),
+        (
+            passes is not None and passes > 1,
+            "--features reads the edges once; leave out --passes",
+        ),
+    ):
+        if is_wrong:
+            raise click.UsageError(why)
+
+
+def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFeatures":
+    """Return the features of a file, and print what became of its columns.
+
+    The column of ids may be called as that of the labels. A column with the name of the labels is
+    left out.
+    """
+    from ohmlearn._phases import phase
+    from ohmlearn.features.node_features import drop_label_column, read_features_as
+    from ohmlearn.reading import SourceError
+
+    path, columns, node_col = (
+        options[name] for name in ("features_file", "feature_cols", "feature_node_col")
+    )
+    try:
+        with phase(f"reading {path}"):
+            features: NodeFeatures = read_features_as(path, node_col, columns, labels.id_heading)
+    except SourceError as error:  # the option node_col is about labels
+        said = error.message.replace(f"{Param('node_col')}", f"{Param('feature_node_col')}")
+        raise SourceError(said, remedy=error.remedy, place=error.place) from error
+    features = drop_label_column(features, labels.label_heading)
+    note(*_describe_features(features))
+    return features
+
+
+def _describe_features(features: "NodeFeatures") -> Iterator[str]:
+    """Yield lines about the columns of a file; columns with the same treatment share a line.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from ohmlearn import NodeFeatures
+    >>> columns = {"id": [7, 8], "age": [30, 50], "size": [1.5, 1.8], "city": ["Rome", "Rome"]}
+    >>> print(*_describe_features(NodeFeatures.from_table(pyarrow.table(columns))), sep="\\n")
+    the Table: 2 nodes with 2 features, ids = 'id'
+      age, size: numbers
+      city: left out: all values are 'Rome'
+    """
+    n_rows, n_columns = features.X.shape
+    nodes, columns = "node" if n_rows == 1 else "nodes", "feature" if n_columns == 1 else "features"
+    what = f"{n_rows:,} {nodes} with {n_columns:,} {columns}"
+    yield f"{features.source}: {what}, ids = {features.id_heading!r}"
+    alike: dict[str, list[str]] = {}
+    for name, treatment in features.treatment.items():
+        alike.setdefault(treatment, []).append(name)
+    for at, (treatment, names) in enumerate(alike.items()):
+        if at == MOST_LINES:
+            rest = sum(map(len, list(alike.values())[at:]))
+            yield f"  and {rest:,} more {'column' if rest == 1 else 'columns'}"
+            return
+        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+        yield f"  {', '.join(names[:MOST_NAMES])}{more}: {treatment}"
+
+
+def label_with_features(
+    options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
+) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
+    """Return the fitted model, the stream of edges, and the edges that count in it."""
+    from ohmlearn.checks.times import check_moment
+    from ohmlearn.edges.wrapped import TimeFiltered
+    from ohmlearn.graph.time_view import TimeView
+
+    features = read_feature_file(options, labels)
+    stream = open_edges(options, needs_times=forgetting.needs_times)
+    check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    check_feature_ids(stream, features)
+    since = forgetting.moment.get("since")
+    sparsifier = make_sparsifier(options, forgetting.parameters if since is None else {})
+    edges = watch_edges(stream, options, sparsifier, needs_edges=True)
+    if since is not None:
+        edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
+    return fit_features(options, features, edges, labels, sparsifier), stream, edges
+
+
+def check_feature_ids(stream: "Edges", features: "NodeFeatures") -> None:
+    """Refuse features whose ids cannot be those of the edges, before these are read."""
+    some = features.chosen_ids[:MOST_CHECKED].tolist()
+    check_ids(stream, features.source, some, heading=features.id_heading)
+
+
+def fit_features(
+    options: dict[str, Any],
+    features: "NodeFeatures",
+    edges: object,
+    labels: "FileLabels",
+    sparsifier: "StreamingSparsifier | None" = None,
+) -> "GraphFeatureClassifier":
+    """Return the model that the options describe, fitted to edges or to a KnownGraph."""
+    from threadpoolctl import threadpool_limits
+
+    from ohmlearn.features import GraphFeatureClassifier
+
+    estimator = None  # logistic regression
+    if options["method"] == TREES:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        features = _as_dense(features)
+        estimator = HistGradientBoostingClassifier(
+            min_samples_leaf=LEAST_LEAF, early_stopping=False, random_state=options["seed"] % 2**32
+        )
+    model = GraphFeatureClassifier(
+        estimator,
+        **({} if options["gamma"] is None else {"gamma": options["gamma"]}),
+        class_prior=read_prior(options["class_prior"], labels),
+        calibration=None if options["calibration"] == "none" else "cv",
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
+    # Trees of few labels take longer with several threads.
+    threads = 1 if len(labels) < MANY_LABELS else options["threads"]
+    with threadpool_limits(threads, "openmp"):
+        return model.fit_edges(
+            edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
+        )
+
+
+def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
+    """Return features as a dense matrix, because trees do not take sparse ones."""
+    from copy import copy
+
+    from scipy import sparse
+
+    if not sparse.issparse(features.X):
+        return features
+    n_rows, n_columns = features.X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise ValueError(
+            f"{n_columns:,} columns for {n_rows:,} nodes are too many for --method {TREES}; use "
+            f"--method logistic, or fewer columns (--read-features columns=)"
+        )
+    dense = copy(features)
+    dense.X = features.X.toarray()
+    return dense

@@ -1,0 +1,353 @@
+"""``label --state``: what a run adds to the model in a file, and what its options mean for it."""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import click
+import numpy as np
+
+from ohmlearn._phases import Phase, phase
+from ohmlearn.checks.times import check_moment
+from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted, sparsifier_for
+from ohmlearn.cli.label_model import (
+    as_list,
+    check_feature_ids,
+    fit_features,
+    make_parameters,
+    model_choices,
+    read_feature_file,
+    warn_doubts,
+)
+from ohmlearn.cli.messages import flag_of, note
+from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
+from ohmlearn.cli.options import was_given
+from ohmlearn.edges import Batch, Edges
+from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_job import Labelling
+from ohmlearn.estimators.problem import ClassProblem, HFSParameters
+from ohmlearn.estimators.state_file import Recorded
+from ohmlearn.estimators.state_file import StateFile, has_answer
+from ohmlearn.features import NodeFeatures
+from ohmlearn.features.feature_classifier import FeatureClassAnswer
+from ohmlearn.features.feature_problem import KnownGraph
+from ohmlearn.graph.graph import with_nodes
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
+from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = ["label_with_state", "load_state"]
+
+MOST_NOTES = 5  # about files that are skipped
+REMEDY = "leave out the option, or name another state to start over"
+NOT_MEASURED = "Not measured, because only the new edges can be read, not those of earlier runs."
+
+
+class NoEdges(Edges):
+    """Stands in for the stream of a run that only changes labels or asks again."""
+
+    rereadable = False
+
+    def __init__(self, nodes: NodeTable | None) -> None:
+        self.nodes = nodes
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield nothing."""
+        return iter(())
+
+
+def label_with_state(
+    options: dict[str, Any], labels: FileLabels | None, forgetting: Forgetting
+) -> LabelOutcome:
+    """Add edges and labels to the model in a file, or start one.
+
+    1. Load the model, or start one, and compare it with the options.
+    2. Open the new edges; compare labels and features with their ids before they are read.
+    3. Take in the edges of new sources (`StateJob.read`), and solve if anything is new.
+    4. The file is written after the output (`LabelOutcome.finish`).
+    """
+    state = StateFile(options["state"])
+    if not state.exists and not options["edges"]:
+        raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
+
+    def start() -> Labelling:
+        first = {**options, "passes": options["passes"] or 1}
+        p = make_parameters(first, True, labels, **forgetting.parameters)
+        sparsifier = sparsifier_for(options, None, forgetting, labels)
+        return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
+
+    load = partial(load_state, state, options, start)
+    before = None if labels is None and not state.exists else load()
+    if before is None or (labels is None and before.problem is None):
+        raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
+    classes = set(() if before.problem is None else before.problem.classes)
+    check_classes(classes, options)
+    sparsifier, nodes = before.kept.sparsifier, before.kept.nodes
+    assert sparsifier is not None
+    asked = sparsifier_for(options, None, forgetting, labels, classes)
+    _check_options(state.path, sparsifier, asked)
+    features = answer = files = new = None
+    if options["features_file"]:
+        own = FileLabels(state.path)
+        own.id_heading, own.label_heading = before.kept.headings
+        features = read_feature_file(options, own if labels is None else labels)
+    if options["edges"]:
+        files = open_edges(options, nodes, needs_times=sparsifier.options.has_times)
+    stream = NoEdges(nodes) if files is None else files
+    if stream.is_log:
+        raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
+    if labels is not None:
+        check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    if features is not None:
+        check_feature_ids(stream, features)
+    job, n_before = StateJob(state, options, labels, forgetting), before.kept.n_edges_seen
+    with interrupted(
+        lambda: (
+            (f"; {state.path} has the files up to its last save" if state.exists else "")
+            + "; the same command continues"
+        )
+    ):
+        if files is None:
+            job.read(before, stream)
+        else:
+            before, new = state.read_new(before, load, files, job.read)
+        found = job.solve(before)
+        if features is not None:
+            answer = _answer_with_features(options, found, features, stream)
+    about = {"path": state.path, "n_edges_before": n_before, "labels": job.counts}
+    about["n_skipped"] = 0 if new is None else new.n_skipped
+    kept = None
+    if answer is None:
+        answer, kept = found.answer, found.kept
+        warn_doubts(found)
+    is_new = found.answer is not before.answer or (new is not None and new.has_new)
+    finish = partial(_save, state, found) if is_new else lambda: None
+    return LabelOutcome(
+        answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, finish
+    )
+
+
+def load_state(
+    state: StateFile, options: dict[str, Any], start: Callable[[], Labelling] | None = None
+) -> Labelling:
+    """Return the model in a file, with the threads of this command, or a new one."""
+
+    def continue_with(kept: StreamingSparsifier) -> Labelling:
+        budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
+        times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
+        p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
+        return Labelling(p, KeptGraph.start(p, sparsifier=kept))
+
+    found, threads = state.load(continue_with, start), options["threads"]
+    found.kept.use_threads(threads)
+    _number_nodes(found)
+    p = replace(found.parameters, n_jobs=threads)
+    problem, answer = found.problem, found.answer
+    if problem is not None:
+        problem = replace(problem, parameters=p, nodes=found.kept.nodes)
+    if answer is not None:
+        answer = problem.answer(answer.result, answer.n_iter)
+    return found._replace(parameters=p, problem=problem, answer=answer)
+
+
+def _number_nodes(found: Labelling) -> None:
+    """Give a graph whose nodes are numbers a table of ids: the numbers."""
+    kept = found.kept.store
+    if kept.nodes is None and found.kept.graph.n_nodes > 0:
+        n_nodes = found.kept.graph.n_nodes if found.problem is None else found.problem.n_nodes
+        kept.nodes = NodeTable()
+        kept.nodes.add(np.arange(n_nodes))
+
+
+def _check_options(path: str, kept: StreamingSparsifier, asked: StreamingSparsifier) -> None:
+    """Refuse options for the sparsifier of a state that differ from its own."""
+    asked_now = _describe(asked)
+    for name, (before, shown) in _describe(kept).items():
+        now, given = asked_now[name]
+        if was_given(name) and before != now:
+            how = f"without {Param(name)}" if shown is None else f"with {Param(name, shown)}"
+            why = f"{path} was started {how}, but this command has {given}"
+            raise InputError(why, remedy=REMEDY)
+    if was_given("since") and kept.options.reach is None:
+        why = f"{path} was started without --horizon and --since, so it has no times"
+        raise InputError(why, remedy=REMEDY)
+
+
+def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
+    """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
+    options = sparsifier.options
+    plain = {"seed": sparsifier.seed, **asdict(options)}
+    for name in ("n_nodes", "n_jobs", "verbose"):
+        del plain[name]
+    return {name: (value, value) for name, value in plain.items()} | {
+        "half_life": (options.decay, options.half_life),
+        "horizon": (options.reach, options.horizon),
+    }
+
+
+def _change_options(
+    path: str, found: Labelling, options: dict[str, Any], labels: FileLabels | None
+) -> HFSParameters:
+    """Return the parameters with the options that were given."""
+    classes = () if found.problem is None else found.problem.classes.tolist()
+    known = {str(one): one for one in classes} if found.problem is not None else labels or {}
+    changed: dict[str, Any] = {}
+    for name, value in model_choices(options, known).items():
+        before = getattr(found.parameters, name)
+        if was_given(name) and before != value:
+            changed[name] = value
+            note(f"{path}: {flag_of(name)} was {before!r}, and is {value!r} from now on")
+    if options["passes"] is not None:
+        changed["passes"] = options["passes"]
+    return replace(found.parameters, **changed)
+
+
+class StateJob:
+    """What a run adds to the model in a file, and its answer.
+
+    Attributes
+    ----------
+    counts : dict
+        How many labels are kept, replaced and new.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        options: dict[str, Any],
+        labels: FileLabels | None,
+        forgetting: Forgetting,
+    ) -> None:
+        self._state, self._options, self._labels = state, options, labels
+        self._moment, self._passes = forgetting.moment, options["passes"] or 1
+
+    def read(self, found: Labelling, stream: Edges) -> None:
+        """Check options and labels, then take in the edges."""
+        kept, labels = found.kept, self._labels
+        new = stream if isinstance(stream, Recorded) else None
+        if labels is not None:
+            kept.headings = labels.id_heading, labels.label_heading
+        self._parameters = p = _change_options(self._state.path, found, self._options, labels)
+        self.counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+        if found.problem is not None:
+            labels, self.counts = _join_labels(found, labels)
+        assert labels is not None
+        self._rows = ClassProblem.read(p, labels, kept.n_nodes, stream.nodes, labels.weights)
+        if new is not None and len(new.notes) > MOST_NOTES:
+            note(f"{len(new.notes):,} files are skipped: {self._state.path} has them already")
+        elif new is not None:
+            note(*new.notes)
+        assert kept.sparsifier is not None
+        if self._passes > 1 and (new is None or not new.has_all_of(kept.sparsifier)):
+            raise ValueError(
+                f"more passes would need all edges that {self._state.path} has seen, but only "
+                f"those of this command can be read; leave out --passes, or label all edges "
+                f"without --state"
+            )
+        if self._passes > 1:
+            stream.again("an estimator with passes > 1 (passes=1 does not)")
+        moment = {name: check_moment(name, value) for name, value in self._moment.items()}
+        asks = moment != kept.moment if new is not None or moment else False
+        self._has_more = (new is not None and new.has_new) or asks
+        self._new, is_first = new, kept.is_empty
+        self._edges = watch_edges(stream, self._options, kept.sparsifier, needs_edges=is_first)
+        if self._has_more:
+            with phase(Phase("reading edges", 1, self._passes)):
+                kept.take(self._edges, **self._moment)
+
+    def solve(self, found: Labelling) -> Labelling:
+        """Return the model with its answer: the present one, if nothing is new."""
+        p, problem = self._parameters, None
+        if self._labels is not None or p != found.parameters:
+            problem = ClassProblem.make(self._rows, found.kept, p, found.before)
+        if not self._has_more and has_answer(found, problem):
+            return found
+        found = found._replace(parameters=p)
+        if self._passes == 1 or found.kept.holds_all_edges:
+            return found.solve(problem)
+        assert self._new is not None
+        self._new.reads_all = True
+        problem = problem or found.problem.on(found.kept, p, found.before)
+        return found.with_answer(problem, problem.answer(problem.refine(self._edges, p.passes - 1)))
+
+
+def _answer_with_features(
+    options: dict[str, Any], found: Labelling, features: NodeFeatures, stream: Edges
+) -> FeatureClassAnswer:
+    """Return the answer of features and of the edges and labels in a state, which stay as they are.
+
+    Ids that only the features have become nodes of the answer, but not of the state: so the numbers
+    of later nodes, and with them later answers, do not depend on the features.
+    """
+    labels, _ = _join_labels(found, None)
+    nodes = copy(found.kept.nodes)
+    assert nodes is not None
+    graph = with_nodes(found.kept.graph, len(nodes))
+    edges = KnownGraph(graph, graph.degrees, nodes, found.kept.sparsifier)
+    model = fit_features({**options, "seed": found.kept.seed}, features, edges, labels)
+    stream.nodes = nodes
+    return model.answer_
+
+
+def _save(state: StateFile, found: Labelling) -> None:
+    with phase(f"writing {state.path}"):
+        state.save(found)
+
+
+def _join_labels(found: Labelling, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:
+    """Return labels of a state with those of a file added, and how many are of which kind.
+
+    Labels of the file replace those of the same nodes. If one of the two has names and the other
+    integers, all labels become names, as they would in one file.
+    """
+    ids = found.kept.nodes
+    assert ids is not None
+    given = FileLabels("the state") if new is None else _with_ids_of(ids, new)
+    joined = FileLabels(given.path)
+    joined.columns, joined.weights = given.columns, {}
+    known = None if found.problem is None else found.problem.labels
+    names = [] if known is None else [str(name) for name in ids.ids(known.nodes)]
+    nodes = {node: at for at, node in enumerate(names)}
+    classes = [] if found.problem is None else found.problem.classes.tolist()
+    every = [*classes, *(one for label in given.values() for one in as_list(label))]
+    as_text = any(isinstance(one, str) for one in every)
+    for node, at in nodes.items():
+        if node not in given:
+            assert known is not None
+            parts = {
+                str(name) if as_text else name: part
+                for name, part in zip(classes, known.values[at].tolist(), strict=True)
+                if part > 0
+            }
+            joined[node] = next(iter(parts)) if len(parts) == 1 else parts
+            joined.weights[node] = float(known.weights[at])
+    for node, label in given.items():
+        labels = [str(one) if as_text else one for one in as_list(label)]
+        joined[node] = labels if isinstance(label, list) else labels[0]
+        joined.weights[node] = 1.0 if given.weights is None else given.weights[node]
+        if isinstance(label, list) and given.weights is None:
+            joined.weights[node] = [1.0] * len(label)
+    n_replaced = sum(node in nodes for node in given)
+    counts = {"kept": len(nodes) - n_replaced, "replaced": n_replaced}
+    return joined, counts | {"new": len(given) - n_replaced}
+
+
+def _with_ids_of(nodes: NodeTable, labels: FileLabels) -> FileLabels:
+    """Return labels whose ids are written as those of the state."""
+    own = as_node_ids(labels.path, list(labels), nodes.kind, nodes.kinds, heading=labels.id_heading)
+    ids = [str(node) for node in own.tolist()]
+    found = FileLabels(labels.path)
+    found.update(_join_rows(ids, labels))
+    found.columns, found.id_heading = labels.columns, labels.id_heading
+    if labels.weights is not None:
+        found.weights = _join_rows(ids, labels.weights)
+    return found
+
+
+def _join_rows(ids: list[str], rows: dict[str, Any]) -> dict[str, Any]:
+    """Return rows by other ids; 17 and 17.0 are one node, which has the values of both then."""
+    pairs = zip(ids, rows.values(), strict=True)
+    return gather((node, value) for node, values in pairs for value in as_list(values))
