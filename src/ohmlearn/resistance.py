@@ -102,9 +102,7 @@ def effective_resistance(
     if len(todo) < len(u):
         u, v = u[todo], v[todo]
     solver = LaplacianSolver(g, random_state=seed, n_jobs=threads)
-    result[todo] = (
-        _solve(solver, u, v) if exact else _sketch(solver, u, v, w, rtol, seed, threads)
-    )
+    result[todo] = _solve(solver, u, v) if exact else _sketch(solver, u, v, w, rtol, seed, threads)
     return result
 
 

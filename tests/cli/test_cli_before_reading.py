@@ -66,7 +66,7 @@ CASES = [
      "--read id_type=string"),
     ("suggest numbers.csv --exclude names.txt", "names.txt, row 1: 'n0' is not an integer"),
     ("suggest numbers.csv --labels labels.csv", "labels.csv: 'n0' is not an integer"),
-    ("resistance numbers.csv --pairs pairs.csv", "pairs.csv: 'n0' is not an integer"),
+    ("resistance numbers.csv --pairs pairs.csv", "pairs.csv, pair 1: 'n0' is not an integer"),
     ("solve numbers.csv b.csv", "b.csv, row 2: 'n0' is not an integer"),
     # Values of options, and options that do not go together.
     (f"{LABEL} --class-prior a=1,c=1", "--class-prior has no share of 'b'"),

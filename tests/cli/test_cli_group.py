@@ -117,7 +117,8 @@ def test_edges_have_one_option_or_key_for_each_field_of_read_options():
     del fields["filesystem"]  # an object; the command line has addresses
     assert {name: defaults[name] for name in fields} == fields
     text = " ".join(invoke("info", "--help-all").output.split())
-    assert ", ".join(FORMATS[:-1]) + f" or {FORMATS[-1]}" in text
+    *formats, last = FORMATS
+    assert f"{', '.join(formats)} or {last}" in text
 
 
 def test_help_has_groups_and_shows_common_options_first():

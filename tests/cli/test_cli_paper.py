@@ -106,7 +106,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     assert [row[0] for row in labels] == ["k", "20", "225"]
     assert labels[2][4] == f"{numbers['results'][1]['exact']:.3f}"
     assert [row[0] for row in scheme] == [row[0] for row in costs] == ["k", "20", "225"]
-    assert "ohmlearn paper run --seed 0 --neighbors 225 --neighbors 20 --draws 2" in page.text
+    assert "ohmlearn paper run --neighbors 225 --neighbors 20 --draws 2" in page.text
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path)
     # What stays is what is printed where the line is not.
     lines = [line.rsplit("\x1b[K", 1)[-1] for line in printed.split("\r\n")]
     assert [line.split()[0] for line in lines if line] == [
-        "edges.csv:", "The", "Edges", "Nodes", "Classes", "Accuracy", "Passes", "Cost", "Page",
+        "edges.csv:", "Edges", "Nodes", "Classes", "Accuracy", "Passes", "Cost", "Page",
     ]  # fmt: skip
 
 
@@ -176,5 +176,5 @@ def test_writing_shows_how_much_is_done(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("ohmlearn.report.write_table.TEXT_CELLS", 25)
     path = str(tmp_path / "out.csv")
     with watch(line):
-        write_output(path, {"x": np.arange(100)}, False)
+        write_output({"output": path, "csv_safe": False}, {"x": np.arange(100)})
     assert seen == [(f"writing {path}", rows, rows / 100) for rows in (25, 50, 75, 100)]

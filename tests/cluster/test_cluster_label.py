@@ -190,7 +190,7 @@ def test_the_command_writes_what_python_returns(
     [
         (["--memory", "1GB", "--n-nodes", "300"], 2, "--memory has no use with --cluster"),
         (["--weight", "amount"], 2, "has no column 'amount', only 'src'"),
-        (["--cluster", "local:many"], 2, "needs a number of workers, got 'local:many'"),
+        (["--cluster", "local:many"], 2, "from 1 to 1024, got 'local:many'"),
         (["--max-edges", "100"], 2, "is fewer than two edges for each of"),
     ],
 )

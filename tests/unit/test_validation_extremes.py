@@ -158,7 +158,7 @@ for call in (
         (["label", "--gamma", 1e308], "or a number in [1e-100, 1e+100], got 1e+308"),
         (["label", "--gamma", "nan"], "got nan"),
         (["label", "--memory", "9999999TB", "--n-nodes", 3], "memory must be at most 115292150460"),
-        (["label", "--cluster", "local:99999999"], "starts at most 1024 workers"),
+        (["label", "--cluster", "local:99999999"], "from 1 to 1024"),
         (["sparsify", "--max-edges", 2**63], "--max-edges must be at most 9007199254740992, got"),
         (["sparsify", "--n-nodes", 2**31], "--n-nodes must lie between 0 and 2**31 - 1"),
         (["sparsify", "--seed", 2**64], "'--seed': 18446744073709551616 is not in the range"),
