@@ -29,8 +29,7 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
-from ohmlearn.estimators.state_file import Recorded
-from ohmlearn.estimators.state_file import StateFile, has_answer
+from ohmlearn.estimators.state_file import Recorded, StateFile, has_answer
 from ohmlearn.features import NodeFeatures
 from ohmlearn.features.feature_classifier import FeatureClassAnswer
 from ohmlearn.features.feature_problem import KnownGraph
