@@ -388,6 +388,7 @@ def parts(folder: Path) -> list[str]:
     return ["one.csv", "two.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [

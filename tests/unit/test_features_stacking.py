@@ -361,6 +361,7 @@ def test_estimates_do_not_see_the_labels_they_are_about(monkeypatch, has_classes
     assert (before.left_out[folds != 2] != after.left_out[folds != 2]).any(axis=1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the graph does not help")
 def test_estimates_are_honest_if_nothing_can_be_learned():
     """Useless columns and edges, 5 labels a class: the mean of 30 estimates is near one half.

@@ -379,6 +379,7 @@ def is_useful(values):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_table_gives_finite_numbers_or_a_message(data):

@@ -152,6 +152,11 @@ def test_smallest_graphs_have_a_place_for_each_node(n: int):
     assert np.isfinite(places).all()
 
 
+def test_neighbours_have_places_together():
+    _, places = lay_out(gallery.path(5))
+    assert (np.diff(places[:, 0] * np.sign(places[-1, 0])) > 0).all()
+
+
 def test_letters_that_matplotlib_cannot_draw_stay_text():
     figure = new_figure(4, 2)
     figure.subplots().set_title("日本語")

@@ -43,6 +43,7 @@ def test_lines_on_a_terminal_without_rich(monkeypatch: pytest.MonkeyPatch):
     assert sys.stderr.getvalue() == "[1/1, 0 s] one\n"
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_process_itself():
     """Measured in a new process, whose parent has used far more memory."""
     block = b"\1" * 400_000_000

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import HFSClassifier, gallery
-from ohmlearn.report.report_reliability import (
-    draw_reliability,
-    group_by_probability,
-)
+from ohmlearn.report.label_report import draw_reliability
+from ohmlearn.report.report_quality import group_by_probability
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ an error leaves an estimator as it was.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from numbers import Integral, Real
@@ -276,9 +276,6 @@ def _check_rows(n_nodes: int, n_rows: int, nodes: NodeTable | None, *, strict: b
     )
 
 
-NONE = NodeLabels(np.empty(0, np.int64), np.empty((0, 1)), np.empty(0))
-
-
 @dataclass(frozen=True, eq=False)
 class FeatureProblem:
     """Features of the nodes of a graph, and labels, if there are any yet.
@@ -305,7 +302,7 @@ class FeatureProblem:
     missing: NDArray[np.bool_]
     table: NodeFeatures | None = None
     matched: Matched | None = None
-    labels: NodeLabels = NONE
+    labels: NodeLabels = field(default_factory=lambda: NodeLabels(*np.empty((3, 0))))
     classes: NDArray[Any] | None = None
 
     @classmethod

@@ -54,7 +54,6 @@ Floats = NDArray[np.float64]
 
 # With more, rounding errors times gamma would be above the usual tolerance.
 GAMMA = (Interval(Real, 0, 1e9),)
-TOL = (Interval(Real, 0, 1, closed="neither"),)
 BLOCK_BYTES = 64 << 20  # of a block of columns in float64
 
 
@@ -141,7 +140,7 @@ class Smoothing:
 
     _constraints: ClassVar[Constraints] = {
         "gamma": GAMMA,
-        "tol": TOL,
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
         "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
@@ -463,7 +462,10 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
     array([0.578, 0.22 ])
     """
 
-    _constraints: ClassVar[Constraints] = {**GraphEstimator._constraints, "tol": TOL}
+    _constraints: ClassVar[Constraints] = {
+        **GraphEstimator._constraints,
+        "tol": Smoothing._constraints["tol"],
+    }
 
     def __init__(
         self,

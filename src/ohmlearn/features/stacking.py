@@ -42,7 +42,6 @@ from ohmlearn.features.feature_problem import FeatureProblem
 __all__ = ["FeatureAnswer", "GraphUse", "Homophily", "Stack", "fit_stack"]
 
 EXPERTS = ("features", "both", "graph")
-FEATURES = np.array([1.0, 0.0, 0.0])  # weights if the graph is left out
 ALONE = 0.9  # weight of the features from which the graph is left out
 
 
@@ -71,6 +70,10 @@ class Stack:
     left_out: Floats
     alone: Floats
     around: Floats
+
+    def leave_graph_out(self) -> None:
+        """Let the features alone answer."""
+        self.weights = np.array([1.0, 0.0, 0.0])
 
     def pool(self, task: Task, found: ExpertAnswers) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
@@ -140,7 +143,7 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
         found.answers[expert] = task.sharpen(found.answers[expert], exponent)
     stack.weights = task.find_weights(*found, judged)
     if stack.weights[0] >= ALONE:  # here, so that estimates are those of this choice
-        stack.weights = FEATURES.copy()
+        stack.leave_graph_out()
     return stack
 
 
@@ -270,7 +273,8 @@ def judge_graph(experts: Experts, stack: Stack) -> GraphUse:
     gain, loss = (float(np.average(each, weights=judged.weights)) for each in (gains, losses))
     error = float(np.std(gains) / np.sqrt(len(gains)))
     if gain < -2.0 * error:
-        stack.weights, stack.left_out = FEATURES.copy(), stack.alone
+        stack.leave_graph_out()
+        stack.left_out = stack.alone
     if stack.weights[0] == 1.0:
         warn(
             f"the graph does not help: left-out labels are predicted best from the features "

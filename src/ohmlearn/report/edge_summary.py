@@ -16,17 +16,7 @@ CHUNK = 1 << 18  # least number of edges to collect before the components are up
 
 
 class EdgeSummary:
-    """Collects statistics of edges; each parallel edge is counted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> summary = EdgeSummary()
-    >>> summary.update(np.array([0, 1, 3]), np.array([1, 2, 3]), np.array([1.0, 3.0, 1.0]))
-    >>> figures = summary.figures(n_nodes=5)
-    >>> figures["n_edges_seen"], figures["n_self_loops_dropped"], figures["n_components"]
-    (2, 1, 3)
-    """
+    """Collects statistics of edges; each parallel edge is counted."""
 
     def __init__(self) -> None:
         self._degree = np.zeros(0, dtype=np.int64)

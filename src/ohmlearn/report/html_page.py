@@ -185,14 +185,7 @@ class Report:
 
 
 def wrap_command(command: str, width: int = 78) -> str:
-    r"""Return a command in lines that a shell reads as one; an option keeps its value beside it.
-
-    Examples
-    --------
-    >>> print(wrap_command("ohmlearn label 'my edges.csv' --labels known.csv --seed 0", 40))
-    ohmlearn label 'my edges.csv' \
-        --labels known.csv --seed 0
-    """
+    r"""Return a command in lines that a shell reads as one; an option keeps its value beside it."""
     parts: list[str] = []
     for word in map(shlex.quote, shlex.split(command)):
         if parts and not word.startswith("-") and parts[-1].startswith("--"):
@@ -208,14 +201,7 @@ def wrap_command(command: str, width: int = 78) -> str:
 
 
 def describe_versions() -> str:
-    """Return the versions on which a result may depend, and the kind of machine.
-
-    Examples
-    --------
-    >>> from ohmlearn.report.html_page import describe_versions
-    >>> describe_versions().split()[0]
-    'ohmlearn'
-    """
+    """Return the versions on which a result may depend, and the kind of machine."""
     found = [f"ohmlearn {__version__}", f"Python {platform.python_version()}"]
     for package in ("numpy", "scipy", "scikit-learn", "matplotlib"):
         try:

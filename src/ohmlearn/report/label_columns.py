@@ -60,20 +60,6 @@ class AnswerTable:
         The most common class of the prior, or -1 if there is more than one.
     n_relabelled : int
         Labelled nodes whose answer is none of the labels given to them.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ohmlearn import HFSClassifier
-    >>> model = HFSClassifier(random_state=0, calibration=None)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # two nodes are not reached
-    ...     model = model.fit_edges(([0, 1, 3], [1, 2, 4]), {0: "a", 1: "a", 2: "b"})
-    ...     columns = AnswerTable(model.answer_).columns(np.arange(5))
-    >>> columns["label"][:5].tolist(), columns["prior_label"][:5].tolist()
-    (['a', 'a', 'b', None, None], [None, None, None, 'a', 'a'])
-    >>> AnswerTable(model.answer_).n_relabelled
-    0
     """
 
     def __init__(self, answer: Any, min_confidence: float | None = None) -> None:

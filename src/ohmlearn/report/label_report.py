@@ -14,15 +14,16 @@ from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.label_columns import AnswerTable, Dominant
-from ohmlearn.report.report_quality import WORDS, describe_accuracy, describe_stability
-from ohmlearn.report.report_reliability import (
+from ohmlearn.report.report_quality import (
+    WORDS,
     Group,
-    draw_reliability,
+    describe_accuracy,
+    describe_stability,
     group_by_probability,
 )
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["lay_out", "make_page"]
+__all__ = ["draw_reliability", "lay_out", "make_page"]
 
 MOST_FEATURES = 50  # columns that the page lists
 
@@ -129,6 +130,19 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
 
 
+def draw_reliability(groups: list[Group]) -> Any:
+    """Return a figure with the share of right labels in each group, and the diagonal."""
+    figure = new_figure(7.0, 3.4)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
+    p, right, low, high, n_labels = (np.array(values) for values in zip(*groups, strict=True))
+    axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
+    axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
+    style_axes(axes, xlabel="probability of the label", ylabel="share of right labels")
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1.05))
+    return figure
+
+
 def _describe_reliability(groups: list[Group]) -> str:
     """Return the caption of the reliability diagram."""
     n_labels = sum(group.n_labels for group in groups)
@@ -197,13 +211,6 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
 
     The coordinates are the eigenvectors of the two smallest nonzero eigenvalues of the normalised
     Laplacian, computed by inverse iteration.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> nodes, places = lay_out(gallery.path(5))
-    >>> nodes.tolist(), bool((np.diff(places[:, 0] * np.sign(places[-1, 0])) > 0).all())
-    ([0, 1, 2, 3, 4], True)
     """
     _, component = graph.components()
     nodes = np.flatnonzero(component == np.argmax(np.bincount(component)))

@@ -22,14 +22,6 @@ class Progress:
     """Counts steps up to `total`, and prints a message for each step.
 
     On a terminal, and if rich is installed, it shows a progress bar; otherwise plain lines.
-
-    Examples
-    --------
-    >>> with Progress(2, "counting") as progress:
-    ...     progress.step("one")
-    ...     progress.step("two")
-    >>> progress.done
-    2
     """
 
     def __init__(self, total: int, title: str) -> None:
@@ -82,15 +74,6 @@ class StatusLine:
         How long the latest pass over the edges took.
     n_later : int
         Passes that follow those of the present phase, for the time that is left.
-
-    Examples
-    --------
-    >>> with StatusLine(as_json=False, quiet=True) as line:
-    ...     line.begin(Phase("reading edges", 1, 3))
-    ...     line.read(1000, 0.5, None)
-    ...     line.end()
-    >>> line.pass_seconds < 60
-    True
     """
 
     _n_edges: int | None

@@ -1,24 +1,29 @@
 """How good labels are, as figures and in words, for summaries and pages."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn.estimators.answer import FEW
-from ohmlearn.estimators.calibration import AccuracyEstimate
+from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
 
 if TYPE_CHECKING:
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 __all__ = [
     "WORDS",
+    "Group",
     "describe_accuracy",
     "describe_stability",
     "describe_weights",
+    "group_by_probability",
     "measure_features",
     "measure_quality",
 ]
 
+Floats = NDArray[np.float64]
+N_GROUPS = 10  # of labels, by their probability
 ONE_CLASS = "not estimated, because there is only one class"
 TOO_FEW = "not estimated, because no class has two labels that are connected"
 WORDS = {  # the experts
@@ -35,15 +40,6 @@ def measure_quality(answer: Any) -> dict[str, Any]:
     The latter is the residual, if the answer is that of all edges. If it is that of the edges kept,
     a residual would say nothing about the others. Then it is the estimated epsilon, and the share
     of labels that another sample of edges would change. With features, it is the estimated epsilon.
-
-    Examples
-    --------
-    >>> from ohmlearn import HFSClassifier, gallery
-    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 5)}
-    >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
-    >>> quality = measure_quality(model.answer_)
-    >>> quality["accuracy_estimate"]["value"], quality["residual"][0] < 1e-6
-    (0.875, True)
     """
     quality = _estimate_accuracy(answer)
     if answer.has_features:
@@ -106,18 +102,7 @@ def describe_stability(quality: dict[str, Any]) -> str:
 
 
 def measure_features(answer: "FeatureClassAnswer") -> dict[str, Any]:
-    """Return what features and graph contribute to an answer.
-
-    Examples
-    --------
-    >>> from ohmlearn import GraphFeatureClassifier, NodeFeatures, gallery
-    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
-    >>> features = NodeFeatures([[float(node)] for node in range(40)], ids=range(40))
-    >>> model = GraphFeatureClassifier(random_state=0).fit_edges(gallery.path(40), features, labels)
-    >>> figures = measure_features(model.answer_)
-    >>> figures["n_columns"], figures["n_nodes_without"], figures["n_ids_without_edges"]
-    (1, 0, 0)
-    """
+    """Return what features and graph contribute to an answer."""
     use, problem = answer.use, answer.problem
     table, matched = problem.table, problem.matched
     assert table is not None
@@ -154,3 +139,25 @@ def describe_weights(weights: dict[str, float]) -> str:
     labels alone'
     """
     return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in WORDS.items())
+
+
+class Group(NamedTuple):
+    """Labels of about the same probability."""
+
+    probability: float
+    right: float  # share
+    low: float
+    high: float
+    n_labels: int
+
+
+def group_by_probability(probability: Floats, right: Floats, weights: Floats) -> list[Group]:
+    """Return groups of labels whose probabilities are between two tenths."""
+    numbers = np.minimum((probability * N_GROUPS).astype(np.intp), N_GROUPS - 1)
+    groups = []
+    for number in np.unique(numbers):
+        part = numbers == number
+        share = estimate_accuracy(right[part], weights[part])
+        mean = float(np.average(probability[part], weights=weights[part]))
+        groups.append(Group(mean, *share))
+    return groups

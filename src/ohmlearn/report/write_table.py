@@ -50,15 +50,7 @@ Columns = Mapping[str, Column]
 
 
 class NodeIds:
-    """The ids of all nodes as a column; strings are decoded when they are asked for.
-
-    Examples
-    --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add(["ann", "bob", "cy"])
-    >>> NodeIds(nodes)[1:3]
-    array(['bob', 'cy'], dtype=object)
-    """
+    """The ids of all nodes as a column; strings are decoded when they are asked for."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._keys = nodes.keys_from(0)
@@ -85,12 +77,6 @@ class Coded:
     values : ndarray
     codes : ndarray of int
         The position of each row's value, or -1 for null.
-
-    Examples
-    --------
-    >>> column = Coded(np.array(["ham", "spam"]), np.array([1, -1, 0]))
-    >>> column[:2].tolist()
-    ['spam', None]
     """
 
     def __init__(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
@@ -110,15 +96,7 @@ class Coded:
 
 
 def check_table_path(path: str, csv_safe: bool = False) -> None:
-    """Check the path of an output before the work starts.
-
-    Examples
-    --------
-    >>> check_table_path("out.xls")
-    Traceback (most recent call last):
-    ...
-    ValueError: out.xls: the name must end in one of .parquet, .arrow, ..., or be - for stdout
-    """
+    """Check the path of an output before the work starts."""
     ending = _find_ending(path)
     if path != "-" and ending not in TABLE_ENDINGS:
         known = ", ".join(TABLE_ENDINGS)
