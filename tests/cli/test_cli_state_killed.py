@@ -12,6 +12,7 @@ import pytest
 
 from ohmlearn import HFSClassifier
 
+pytestmark = pytest.mark.slow  # starts processes
 N_FILES = 6
 # Counts the calls of two functions, and is killed at the given call of one of them.
 CHILD = """

@@ -116,16 +116,3 @@ def test_the_mean_of_the_field_is_the_scores():
     assert precision @ scores == pytest.approx([2.0, 0.0, 0.0, -5.0, 0.0, 0.0], abs=1e-9)
     variances = posterior_std(path, labelled, gamma=gamma, sample_weight=weights) ** 2
     assert variances == pytest.approx(np.diag(np.linalg.inv(precision)))
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1.0, 2.0], "sample_weight must have"),
-        ([0.0], r"must lie between .*, but sample_weight\[0\] = 0"),
-        ([np.nan], "sample_weight"),
-    ],
-)
-def test_bad_weights(weights, message):
-    with pytest.raises(ValueError, match=message):
-        posterior_std(gallery.path(3), [0], sample_weight=weights)

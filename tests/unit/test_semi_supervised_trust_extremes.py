@@ -17,17 +17,6 @@ def two_blocks():
     return graph, {node: "left" if node < 50 else "right" for node in range(0, 100, 5)}
 
 
-def test_a_relabel_that_fails_changes_nothing():
-    graph, labels = two_blocks()
-    model = HFSClassifier(class_prior=[0.5, 0.5], random_state=0).fit_edges(graph, labels)
-    before = model.transduction_, model.label_distributions_
-    with pytest.raises(ValueError, match="one positive entry for each of the classes"):
-        model.relabel({0: "x", 1: "y", 2: "z"})
-    assert model.classes_.tolist() == ["left", "right"]
-    assert np.array_equal(model.transduction_, before[0])
-    assert np.array_equal(model.label_distributions_, before[1])
-
-
 def test_a_label_of_a_node_far_away_needs_no_memory():
     graph, labels = two_blocks()
     model = HFSClassifier(random_state=0).fit_edges(graph, labels)
@@ -115,11 +104,11 @@ def test_shares_that_are_no_shares():
     assert check_shares([1e308, 1e308], names).tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("n", range(1, 60))
-def test_an_interval_holds_its_value(n):
-    for right in (np.ones(n), np.zeros(n)):
-        estimate = estimate_accuracy(right)
-        assert estimate.low <= estimate.value <= estimate.high
+def test_an_interval_holds_its_value():
+    for n in range(1, 60):
+        for right in (np.ones(n), np.zeros(n)):
+            estimate = estimate_accuracy(right)
+            assert estimate.low <= estimate.value <= estimate.high
 
 
 def test_equally_many_labels_do_not_give_away_the_one_left_out():
