@@ -1,4 +1,4 @@
-"""The example in the README runs and prints what it says it prints."""
+"""The examples in the README run and print what it says they print."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,20 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parents[2] / "README.md"
+START = README.parent / "docs" / "start.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
 
 
 def test_there_is_an_example():
     assert len(BLOCKS) > 0
+
+
+def test_session_is_one_of_the_documentation():
+    """There test_documentation.py runs it."""
+    (session,) = re.findall(
+        r"^```console\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert session in START.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("code", BLOCKS)
