@@ -11,16 +11,17 @@ import ssl
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 __all__ = ["Client", "ServerError"]
 
+T = TypeVar("T")
+Read = Callable[[http.client.HTTPResponse], T]
 MAX_NODES = 10_000  # in one request
 LONGEST_WAIT = 30.0  # seconds between two attempts
 LONGEST_IDLE = 15.0  # seconds; the server closes connections that are idle for 30
@@ -113,32 +114,29 @@ class Client:
             raise ValueError(f"url = {url!r} must be http://HOST:PORT or https://HOST:PORT")
         if batch_edges < 1:
             raise ValueError(f"batch_edges = {batch_edges} must be at least 1")
-        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
-        self._is_secure, self._context = parts.scheme == "https", context
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._timeout, self._retries, self._batch_edges = timeout, retries, batch_edges
-        self._connection: http.client.HTTPConnection | None = None
+        self._retries, self._batch_edges = retries, batch_edges
+        self._path, place = parts.path.rstrip("/"), (parts.hostname, parts.port)
+        # It connects again after it was closed.
+        self._connection = http.client.HTTPConnection(*place, timeout=timeout)
+        if parts.scheme == "https":
+            self._connection = http.client.HTTPSConnection(*place, timeout=timeout, context=context)
         self._used = 0.0  # when the connection was used last
         self._turn = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"<Client of {self._host}:{self._port}>"
+        return f"<Client of {self._connection.host}:{self._connection.port}>"
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
         with self._turn:
-            self._disconnect()
+            self._connection.close()
 
     # Edges.
 
@@ -338,12 +336,11 @@ class Client:
         """Return the answer to a request, in JSON."""
         if body is not None and headers is None:
             body, headers = json.dumps(body, default=_plain).encode(), {"Content-Type": JSON}
-        answer: dict[str, Any] = self._repeat(method, path, body, headers or {}, json.load)
-        return answer
+        return self._repeat(method, path, body, headers or {}, json.load)
 
     def _repeat(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], read: Any
-    ) -> Any:
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], read: Read[T]
+    ) -> T:
         """Send a request until it is answered; `read` reads the answer."""
         pause = 0.1
         for attempt in range(self._retries + 1):
@@ -364,50 +361,30 @@ class Client:
         raise AssertionError("the last attempt returns or raises")
 
     def _request(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], read: Any
-    ) -> Any:
-        connection = self._connect()
-        is_clean = False  # what is left of an answer must not be taken for the next one
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], read: Read[T]
+    ) -> T:
+        connection = self._connection
+        if time.monotonic() - self._used > LONGEST_IDLE:
+            connection.close()
+        if connection.sock is None:
+            connection.connect()
+        is_sent = is_clean = False
         try:
             # A server that refuses a body may answer before it has read all of it.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(method, self._path + path, body, {**self._headers, **headers})
-                is_clean = True
+                is_sent = True
             with connection.getresponse() as response:
                 try:
                     if response.status != 200:
                         raise _error(response)
                     return read(response)
-                finally:
-                    is_clean = is_clean and response.isclosed()
-        except ServerError:
-            raise
-        except BaseException:
-            is_clean = False
-            raise
+                finally:  # what is left of an answer must not be taken for the next one
+                    is_clean = is_sent and response.isclosed()
         finally:
             self._used = time.monotonic()
             if not is_clean:
-                self._disconnect()
-
-    def _connect(self) -> http.client.HTTPConnection:
-        if time.monotonic() - self._used > LONGEST_IDLE:
-            self._disconnect()
-        if self._connection is None:
-            place = self._host, self._port
-            if self._is_secure:
-                self._connection = http.client.HTTPSConnection(
-                    *place, timeout=self._timeout, context=self._context
-                )
-            else:
-                self._connection = http.client.HTTPConnection(*place, timeout=self._timeout)
-            self._connection.connect()
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+                connection.close()
 
 
 def _error(response: http.client.HTTPResponse) -> ServerError:

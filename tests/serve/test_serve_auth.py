@@ -7,7 +7,6 @@ pytest.importorskip("starlette")
 from serve_http import READ, REQUESTS, WRITE, StandIn, serve
 
 from ohmlearn.serve.http_auth import PUBLIC, Tokens, check_listening, is_open_to_others
-from ohmlearn.serve.serve_errors import Refused
 
 IDS = [f"{method} {path}" for method, path, *_ in REQUESTS]
 
@@ -134,11 +133,6 @@ def test_pages_of_other_sites_are_refused(local, headers, status):
             assert answer.message == "requests from pages of other sites are refused"
 
 
-def test_probes_need_no_name(local):
-    assert b" 200 " in local.send_raw(b"GET /healthz HTTP/1.0\r\n\r\n")
-    assert b" 403 " in local.send_raw(b"GET /v1/status HTTP/1.0\r\n\r\n")
-
-
 def test_a_link_on_another_site_shows_the_page_only(local):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert local.get("/", **link, **{"Sec-Fetch-Dest": "document"}).status == 200
@@ -196,8 +190,3 @@ def test_other_machines_need_a_token():
         check_listening(host, tokens)
         with pytest.raises(ValueError, match="can be reached by other machines"):
             check_listening(host, None)
-
-
-def test_errors_have_a_status():
-    error = Refused(403, "no", headers={"A": "b"})
-    assert (error.status, error.headers, str(error)) == (403, {"A": "b"}, "no")

@@ -28,7 +28,7 @@ from ohmlearn.cli import main
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve import http_logs
 from ohmlearn.serve.http_logs import logs_to
-from ohmlearn.serve.http_runner import Server, listen, run
+from ohmlearn.serve.http_runner import Server, run
 from ohmlearn.serve.service import Service
 
 OHMLEARN = [sys.executable, "-m", "ohmlearn"]
@@ -68,6 +68,7 @@ def started(*args):
             running.communicate(timeout=30)
 
 
+@pytest.mark.slow
 def test_a_folder_is_served_stopped_and_served_again(tmp_path):
     folder = tmp_path / "live"
     with started(folder, "--half-life", "7d", "--log-format", "json") as one:
@@ -105,6 +106,7 @@ def test_a_folder_is_served_stopped_and_served_again(tmp_path):
     assert "was made with --half-life 7d, got '8d'" in other.stderr
 
 
+@pytest.mark.slow
 def test_accepted_requests_are_finished_and_a_second_signal_ends_at_once(tmp_path):
     with started(tmp_path / "live") as process:
         with process.client.connect() as raw:
@@ -125,6 +127,7 @@ def test_accepted_requests_are_finished_and_a_second_signal_ends_at_once(tmp_pat
     assert "Edges        1\n" in invoke("serve", tmp_path / "live", "--check").stdout
 
 
+@pytest.mark.slow
 def test_tokens_and_tls(tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"write {WRITE}\n")
@@ -150,6 +153,7 @@ def test_tokens_and_tls(tmp_path):
     assert "and its key cannot be used" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_moves(tmp_path):
     with started("--demo", "--log-format", "json") as process:
         end = time.monotonic() + 60
@@ -163,6 +167,7 @@ def test_the_demo_moves(tmp_path):
     assert "a request failed" not in process.errors
 
 
+@pytest.mark.slow
 def test_edges_from_kafka(tmp_path):
     with Broker() as broker:
         broker.topic("edges", 1)
@@ -303,14 +308,6 @@ def test_a_server_that_fails_ends():
         thread.start()
         thread.join(30)
     assert (stopped, raised) == ([True], [True])
-
-
-def test_listen():
-    with listen("127.0.0.1", 0) as listener:
-        port = listener.getsockname()[1]
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
-        with pytest.raises(ValueError, match=f"port = {port}: Address already in use"):
-            listen("127.0.0.1", port)
 
 
 def test_the_server_answers_while_the_service_starts():

@@ -200,6 +200,7 @@ def test_threads_share_a_client(service, client):
     assert service.status()["edges"] == 40
 
 
+@pytest.mark.slow
 def test_the_server_starts_again(tmp_path):
     """A client sends on while servers come and go; each edge counts once."""
     n_sent, stop = 0, threading.Event()

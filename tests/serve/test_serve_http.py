@@ -144,23 +144,6 @@ def test_a_bad_row_refuses_the_batch_or_is_skipped(fresh):
     assert n_edges(fresh) == 1
 
 
-def test_ids_of_another_kind_are_refused(fresh):
-    assert fresh.post_csv("/v1/edges", "u,v\n1,2\n").status == 200
-    answer = fresh.post_csv("/v1/edges", "u,v\nann,bob\n")
-    assert answer.status in (400, 409)
-    assert "integer" in answer.message
-    assert n_edges(fresh) == 1
-
-
-def test_removals(fresh):
-    fresh.post_csv("/v1/edges", "u,v\n1,2\n2,3\n3,1\n")
-    answer = fresh.post_csv("/v1/removals?batch_id=r", "u,v\n2,1\n5,6\n").json
-    assert (answer["n_removed"], answer["n_missing"], answer["repeated"]) == (1, 1, False)
-    again = fresh.post_csv("/v1/removals?batch_id=r", "u,v\n2,1\n5,6\n").json
-    assert again["repeated"]
-    assert n_edges(fresh) == 2
-
-
 @pytest.mark.parametrize(
     ("path", "headers", "status", "message"),
     [

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 
 import numpy as np
+import pytest
 from serve_cases import serving, wait_for_answers
 from serve_killed import SCRIPT, SETTINGS, edges_of
 
@@ -16,6 +17,7 @@ from ohmlearn.serve.service_folder import check_folder_contents
 KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 6
 
 
+@pytest.mark.slow
 def test_killed_at_random(tmp_path):
     rng, folder = random.Random(0), tmp_path / "s"
     durable: set[int] = set()

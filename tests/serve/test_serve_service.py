@@ -289,6 +289,7 @@ def test_old_edges_leave_the_window_and_the_log(tmp_path, monkeypatch):
     np.testing.assert_array_equal(stored(tmp_path / "s")[2], w[:600])
 
 
+@pytest.mark.slow
 def test_the_log_is_compacted_while_edges_arrive(tmp_path, monkeypatch):
     monkeypatch.setattr("ohmlearn.serve.service.MANY_RECORDS", 50)
     columns = make_edges(30_000, 150)
@@ -338,22 +339,7 @@ def test_without_labels_and_with_labels_of_unknown_nodes(tmp_path):
         assert service.given_labels() == {"labels": [], "next": None}
 
 
-def test_given_labels_come_in_pages(tmp_path):
-    with serving(tmp_path / "s") as service:
-        service.put_labels([LabelRow(f"n{at}", "x", 0.5) for at in range(5)])
-        service.put_labels([LabelRow("n3", "y")])
-        pages, after = [], None
-        while not pages or after is not None:
-            page = service.given_labels(2, after)
-            after = page["next"]
-            pages.append([(row["node"], row["label"], row["weight"]) for row in page["labels"]])
-    assert pages == [
-        [("n0", "x", 0.5), ("n1", "x", 0.5)],
-        [("n2", "x", 0.5), ("n3", "y", 1.0)],
-        [("n4", "x", 0.5)],
-    ]
-
-
+@pytest.mark.slow
 def test_a_copy_of_a_folder_in_use_is_whole(tmp_path, monkeypatch):
     monkeypatch.setattr("ohmlearn.serve.edge_intake.PRUNE_EVERY", 1)  # of offsets, all the time
     columns = make_edges(20_000, 150)
@@ -388,19 +374,7 @@ def test_a_copy_of_a_folder_in_use_is_whole(tmp_path, monkeypatch):
     assert check_folder_contents(tmp_path / "s")["n_edges"] == 20_000
 
 
-def test_damage_is_found(tmp_path):
-    with serving(tmp_path / "s") as service:
-        send(service, EDGES)
-    file = next((tmp_path / "s" / "log").glob("edges-*"))
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(ValueError, match="match"):
-        check_folder_contents(tmp_path / "s")
-    with pytest.raises(FileNotFoundError, match="is not the folder of a service"):
-        check_folder_contents(tmp_path)
-
-
+@pytest.mark.slow
 def test_an_empty_service_has_no_problems(tmp_path):
     with serving(tmp_path / "s", certify_every="1s") as service:
         wait_for_answers(service)
@@ -412,20 +386,6 @@ def test_an_empty_service_has_no_problems(tmp_path):
         assert service.suggestions()["suggestions"] == []
         assert service.map()["nodes"] == []
         assert b"".join(service.export()).startswith(b"PAR1")
-
-
-def test_the_same_node_as_number_and_as_text_has_one_label(tmp_path):
-    with serving(tmp_path / "s") as service:
-        send(service, EDGES)
-        service.put_labels(three_labels())
-        service.put_labels([LabelRow(5, "old")])
-        service.put_labels([LabelRow("5", "new")])
-        wait_for_answers(service)
-        assert service.lookup([5])["results"][0]["label"] == "new"
-        service.put_labels([LabelRow(5, "newer")])
-        wait_for_answers(service)
-        assert service.lookup([5])["results"][0]["label"] == "newer"
-        assert len(service.given_labels()["labels"]) == 9
 
 
 def test_a_batch_that_nobody_waits_for_is_left_out(tmp_path):

@@ -1,4 +1,4 @@
-"""What a service is told: how edges are forgotten, how often it answers, and its limits."""
+"""Settings of a service: how edges are forgotten, how often it answers, and its limits."""
 
 from __future__ import annotations
 
