@@ -375,16 +375,16 @@ class Client:
                 connection.request(method, self._path + path, body, {**self._headers, **headers})
                 is_sent = True
             with connection.getresponse() as response:
-                try:
-                    if response.status != 200:
-                        raise _error(response)
-                    return read(response)
-                finally:  # what is left of an answer must not be taken for the next one
-                    is_clean = is_sent and response.isclosed()
+                result = read(response) if response.status == 200 else _error(response)
+                # What is left of an answer must not be taken for the next one.
+                is_clean = is_sent and response.isclosed()
         finally:
             self._used = time.monotonic()
             if not is_clean:
                 connection.close()
+        if isinstance(result, ServerError):
+            raise result
+        return result
 
 
 def _error(response: http.client.HTTPResponse) -> ServerError:

@@ -85,6 +85,21 @@ def test_messages_of_any_size_and_form(tmp_path, broker, topic, sender, form):
     finish(tmp_path, broker, topic, sender, form="arrow" if form == "arrow" else "json")
 
 
+def test_an_event_in_two_messages_counts_once(tmp_path, broker, topic, sender):
+    for number in (1, 2, 1, 3, 2):
+        row = {**sender.edges(1)[0], "u": 1, "v": 2, "id": number}
+        sender.send_raw(json.dumps(row).encode(), partition=number % 2)
+    sender.send_bad(b'{"u": 1, "v": 2}')  # without an id
+    sender.flush()
+    for n_new in (3, 0):  # the folder has the name of the column
+        event_id = "id" if n_new else None
+        with consuming(tmp_path, broker.address, topic, event_id=event_id) as consumer:
+            wait_for(lambda: sum(p["next"] for p in consumer.status()["partitions"]) == 6)
+            assert consumer.status()["edges"] == n_new
+    assert counted(tmp_path).total() == 3
+    assert len(letters(tmp_path)) == 1
+
+
 def test_many_small_messages_share_batches(tmp_path, broker, topic, sender):
     for _ in range(3000):
         sender.send(1)

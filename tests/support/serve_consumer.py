@@ -25,6 +25,7 @@ from confluent_kafka import Producer
 from ohmlearn import EdgeLog
 from ohmlearn.serve.kafka_consumer import Consumer
 from ohmlearn.serve.service import Service
+from ohmlearn.serve.settings import Settings
 
 # The mock broker takes the session timeout less a second for a rebalance, and does not answer a
 # fetch early when a message comes.
@@ -124,7 +125,7 @@ def consuming(folder, address, topic, **options):
     """Run a service and a consumer, in a new group; yield the consumer."""
     options.setdefault("group", f"{topic}-{next(NUMBERS)}")  # the second in a group waits a second
     config = {**CONFIG, **options.pop("config", {})}
-    service = Service(folder)
+    service = Service(folder, Settings(event_id=options.pop("event_id", None)))
     service.start()
     try:
         consumer = Consumer(service, bootstrap=address, topics=[topic], config=config, **options)
