@@ -335,21 +335,6 @@ def test_ids_of_several_kinds(folder: Path):
     assert [rows[f"user:{i}"]["label"] for i in range(60)] == [str(i % 2) for i in range(60)]
 
 
-def test_the_column_of_nodes_is_called_as_in_the_labels(folder: Path):
-    """Numbered columns such as svd1 and svd2 are features, not the ends of edges."""
-    for heading in ("svd1,svd2", "f_1,f_2"):
-        rows = "".join(f"p{i},{i % 2},{i % 3}\n" for i in range(N))
-        Path("nodes.csv").write_text(f"package,{heading}\n{rows}")
-        text = Path("labels.csv").read_text().partition("\n")[2]
-        Path("labels.csv").write_text("package,section\n" + text)
-        named = (*ALL, "--read-labels", "node=package", "--read-labels", "label=section")
-        result = label(*named, "-o", "out.csv")
-        assert result.exit_code == 0, result.output
-        assert "nodes.csv: 120 nodes with 2 features, ids = 'package'\n" in result.stderr
-        result = label(*named, "-o", "out.csv", "--read-features", "node=5")
-        assert "nodes.csv: has no column 5; the columns are 'package'" in result.stderr
-
-
 @pytest.mark.parametrize("labels", ["frauds.csv", "nodes.csv"])
 def test_column_with_the_name_of_the_labels(folder: Path, labels: str):
     """The labels are in a file of their own, or in that of the features."""

