@@ -5,6 +5,7 @@ BENCH := .venv-bench
 SOURCES = $(shell find src -name '*.py')
 WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
 NO_SPARK := --ignore=tests/spark --ignore-glob="*/ohmlearn/spark.py" --ignore-glob="*/spark_*.py"
+PYTEST = $(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(NO_SPARK)
 NATIVE := CMakeLists.txt pyproject.toml $(filter-out cpp/tests/%,$(wildcard cpp/*/*.?pp))
 
 export PYTHONNOUSERSITE := 1
@@ -12,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-oldest check-report check-page check-serve check-spark check-links clean
+.PHONY: help run test check docs bench bench-quick bench-page dist check-dist check-native check-oldest check-report check-page check-serve check-spark check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -20,13 +21,16 @@ help: ## show these lines
 run: .venv/installed ## install into .venv and label 12,100 points from 4: out/demo.html
 	$(BIN)/ohmlearn demo -o out/demo.html
 
-test: .venv/dev build/editable/ohm_tests ## style, types, layers, C++ and Python tests, doctests
+test: .venv/dev build/editable/ohm_tests ## style, types, layers, C++ tests, doctests, and the Python tests that are not slow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	build/editable/ohm_tests
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(NO_SPARK)
+	$(PYTEST) -m "not slow" --durations 5 --durations-min 3
+
+check: .venv/dev ## the tests that `make test` leaves out: processes, servers, clusters, many draws, documentation
+	$(PYTEST) -m slow
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/project/test_documentation.py
