@@ -46,6 +46,7 @@ def as_text(u, v, w, mark):
     return file.getvalue()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(edge_lists(integers), edge_lists(names)), st.sampled_from([",", "\t", ";", "|"]))
 def test_csv_round_trip(tmp_path_factory, edges, mark):
@@ -61,6 +62,7 @@ quoted = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(edge_lists(quoted), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.data())
 def test_quoted_csv_round_trip(tmp_path_factory, edges, end, skip, data):
@@ -81,6 +83,7 @@ def test_quoted_csv_round_trip(tmp_path_factory, edges, end, skip, data):
     assert stream.n_bad == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.one_of(edge_lists(integers), edge_lists(st.text())), st.sampled_from(["parquet", "arrow"])

@@ -19,7 +19,10 @@ LABELS = "node,label\n" + "".join(f"n{i},{'ab'[i // 25]}\n" for i in range(0, 50
 FEED = "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())"
 LIMIT = 60  # seconds, after which a reader that waits for a second writer is killed
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes"),
+]
 
 
 @contextmanager

@@ -348,6 +348,7 @@ next(left), next(left)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_starts_again(tmp_path):
     path = SOURCES["coded strings"](tmp_path)

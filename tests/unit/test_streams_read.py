@@ -240,14 +240,6 @@ def test_objects_with_arrow_streams(table):
         assert edges(stream) == edges(stream) == (U, V, W)
 
 
-def test_duckdb(table):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as connection:
-        connection.register("events", table)
-        stream = read_edges(connection.sql("select src, dst, weight from events"))
-        assert edges(stream) == edges(stream) == (U, V, W)
-
-
 # ---- arrays and matrices -------------------------------------------------------------------------
 
 
@@ -368,6 +360,7 @@ def test_comments_at_the_beginning_whatever_the_ending(tmp_path, ending):
     assert stream.nodes.ids().tolist() == [10, 20, 30]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_a_parquet_file(tmp_path):
     rng = np.random.default_rng(0)
     read = "import sys, resource, ohmlearn\nfor _ in ohmlearn.read_edges(sys.argv[1]): pass\n"

@@ -18,7 +18,7 @@ fs = pytest.importorskip("pyarrow.fs")
 feather = pytest.importorskip("pyarrow.feather")
 pq = pytest.importorskip("pyarrow.parquet")
 
-FROM_ADDRESS = remote._from_address
+FROM_ADDRESS, FETCH_AHEAD = remote._from_address, remote.fetch_ahead
 
 
 def make_files():
@@ -146,6 +146,26 @@ def test_only_columns_and_row_groups_that_are_needed_are_fetched(files):
             start, stop = re.fullmatch(r"bytes=(\d+)-(\d+)", asked).groups()
             fetched += int(stop) + 1 - int(start)
     assert fetched < len(files["e.parquet"]) / 2
+
+
+def test_parquet_needs_few_requests_and_asks_for_its_columns_at_the_same_time(files, monkeypatch):
+    together = []
+
+    def watch(tasks, n_ahead=remote.AHEAD):
+        tasks = list(tasks)
+        together.append(len(tasks))
+        return FETCH_AHEAD(tasks, n_ahead)
+
+    monkeypatch.setattr(remote, "fetch_ahead", watch)
+    with serve_files(dict(files)) as server:
+        edges_of(f"{server.address}/e.parquet")
+        # The size, the footer, and u and v of each row group, which other columns separate.
+        assert len(server.requests) == 8
+        assert together == [6]
+        stream = read_edges(f"{server.address}/e.parquet")
+        server.files["e.parquet"] = files["e.parquet"] + b"more"
+        with pytest.raises(SourceError, match="has changed while it was read"):
+            list(stream)
 
 
 def test_an_empty_file_and_a_reading_that_stops_early(files):

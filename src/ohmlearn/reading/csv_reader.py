@@ -112,7 +112,7 @@ class TextSource(Source):
 
     has_rows = True
     reads_files = True
-    n_sample = SAMPLE
+    n_sample = SAMPLE  # records; if it is one, the names alone say what columns are
 
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
@@ -196,7 +196,8 @@ class TextSource(Source):
         layout.attributes = names is None and _are_attributes(layout, own, sample)
         if layout.attributes:
             fields = fields[:2]
-        values = ColumnSample() if layout.attributes else sample.look(len(fields))
+        is_known = layout.attributes or self.n_sample == 1
+        values = ColumnSample() if is_known else sample.look(len(fields))
         columns = self.choose(names, len(fields), values, is_text=True)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w

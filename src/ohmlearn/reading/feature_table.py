@@ -27,7 +27,7 @@ from ohmlearn.reading.csv_reader import describe_fault, start_text
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
 from ohmlearn.reading.read_options import EDGE_ENDS
-from ohmlearn.reading.remote import is_remote, open_remote
+from ohmlearn.reading.remote import is_remote, open_remote_parts
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 
 __all__ = [
@@ -210,7 +210,7 @@ def _open(path: str) -> Iterator[Any]:
     import pyarrow as pa
 
     if is_remote(path):
-        with open_remote(path) as remote:
+        with open_remote_parts(path) as remote:
             yield remote.native
     else:
         with pa.OSFile(path) as file:

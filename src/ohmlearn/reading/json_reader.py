@@ -55,7 +55,7 @@ class JsonLinesSource(Source):
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
         super().__init__(name, options, pipe)
-        self._strict = replace(options, on_bad="raise")
+        self._strict = replace(options, on_bad="raise") if options.skip_bad else options
         self._late: list[str] = []  # names that no object may have if the first one does not
 
     def inspect(self) -> None:

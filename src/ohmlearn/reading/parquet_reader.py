@@ -64,6 +64,7 @@ class ParquetFile(ArrowSource):
         super().__init__(name, options)
         self._row_groups = row_groups
         self._metadata: Any = None  # of a remote file, which is fetched once
+        self._known: RemoteFile | None = None  # what its server has said
 
     def inspect(self) -> None:
         """Read the footer."""
@@ -83,8 +84,9 @@ class ParquetFile(ArrowSource):
     def _open(self) -> Iterator[str | RemoteFile]:
         """Yield the name of a file on this machine; open a remote one."""
         if self.is_remote:
-            with open_remote_parts(self.name, self.options.filesystem) as file:
-                yield file
+            # The footer is fetched once, so this must stay the file that it belongs to.
+            with open_remote_parts(self.name, self.options.filesystem, self._known) as self._known:
+                yield self._known
         else:
             yield self.name
 
@@ -157,7 +159,8 @@ class ParquetFile(ArrowSource):
 
     def _fetch_part(self, file: RemoteFile, plan: Plan, part: Part) -> list[Found]:
         """Fetch row groups of a remote file, all columns that are needed at the same time."""
-        file.fetch(_find_ranges(plan, part))
+        if not file.is_native:
+            file.fetch(_find_ranges(plan, part))
         how = {"pre_buffer": file.is_native, "read_dictionary": self._find_coded(plan, part)}
         with self._parquet(file, **how) as parquet:
             table = parquet.read_row_groups(part.groups, plan.wanted, use_threads=False)

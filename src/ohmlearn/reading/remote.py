@@ -225,11 +225,6 @@ class StoreFile(RemoteFile):
         """The file for pyarrow."""
         return self._file if self.is_native else super().native
 
-    def fetch(self, ranges: list[tuple[int, int]]) -> None:
-        """Fetch ranges of bytes at the same time, unless pyarrow does."""
-        if not self.is_native:
-            super().fetch(ranges)
-
     @property
     def changed(self) -> int | None:
         """When the file was changed, in nanoseconds since 1970."""
@@ -253,8 +248,11 @@ class StoreFile(RemoteFile):
 class HttpFile(RemoteFile):
     """A file at an address of http or https. Not every server sends parts of a file."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, known: RemoteFile | None = None) -> None:
         super().__init__(address)
+        if known is not None:
+            self.changed, self.has_parts, self.size = known.changed, known.has_parts, known.size
+            return
         with retry(partial(self._ask, 0, 1)) as first:
             self.changed = first.headers.get("Last-Modified")
             part = PART.fullmatch(first.headers.get("Content-Range", ""))
@@ -307,20 +305,22 @@ class HttpFile(RemoteFile):
                 time.sleep(delay)
 
 
-def open_remote(name: str, filesystem: Any = None) -> RemoteFile:
-    """Open a remote file."""
+def open_remote(name: str, filesystem: Any = None, known: RemoteFile | None = None) -> RemoteFile:
+    """Open a remote file; `known` is the same one as it was opened before."""
     try:
         if filesystem is None and _is_http(name):
-            return HttpFile(name)
+            return HttpFile(name, known)
         return StoreFile(name, *_resolve(name, filesystem))
     except Exception as error:
         raise explain_remote(name, error) from error
 
 
 @contextmanager
-def open_remote_parts(name: str, filesystem: Any = None) -> Iterator[RemoteFile]:
-    """Open a remote file that can be read in parts."""
-    with open_remote(name, filesystem) as remote:
+def open_remote_parts(
+    name: str, filesystem: Any = None, known: RemoteFile | None = None
+) -> Iterator[RemoteFile]:
+    """Open a remote file that can be read in parts; see `open_remote`."""
+    with open_remote(name, filesystem, known) as remote:
         if not remote.has_parts:
             raise SourceError(
                 "the server does not send parts of a file, which this format needs",

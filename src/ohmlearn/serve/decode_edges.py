@@ -116,7 +116,7 @@ class BodySource(Source):
 class CsvBody(BodySource, TextSource):
     """A body of lines, of which the first one names the columns."""
 
-    n_sample = 1  # record: ids are text until all are known
+    n_sample = 1  # ids are text until all are known
 
 
 class JsonBody(BodySource, JsonLinesSource):
