@@ -45,16 +45,8 @@ def test_edges_and_labels_from_a_server(files, tmp_path):
     outputs = tmp_path / "here.csv", tmp_path / "there.csv"
     with serve_files(files) as server:
         for folder, output in zip((tmp_path, server.address), outputs, strict=True):
-            result = run(
-                "label",
-                f"{folder}/e.csv",
-                "--labels",
-                f"{folder}/y.csv",
-                "--max-edges",
-                200,
-                "-o",
-                output,
-            )
+            read = (f"{folder}/e.csv", "--labels", f"{folder}/y.csv", "--max-edges", 200)
+            result = run("label", *read, "-o", output)
             assert result.exit_code == 0, result.output
         assert outputs[0].read_bytes() == outputs[1].read_bytes()
         result = run("label", tmp_path / "e.csv", "--labels", f"{server.address}/z.txt")

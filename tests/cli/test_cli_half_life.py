@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, read_edges
 from ohmlearn.cli import main
-from ohmlearn.cli.open_edges import Forgetting
 
 
 def invoke(*args: str | Path) -> Result:
@@ -78,13 +77,6 @@ def test_refused(edges, tmp_path, options, message):
     shown = invoke("label", edges, *how, *options)
     assert shown.exit_code == 2
     assert message in shown.stderr
-
-
-def test_horizon_and_since_ask_for_a_window():
-    last = Forgetting({"half_life": None, "horizon": 12.5, "since": None})
-    assert last.parameters == {"half_life": None, "horizon": 12.5}
-    assert last.needs_times
-    assert not Forgetting({}).needs_times
 
 
 @pytest.mark.parametrize("options", [("--horizon", "30d"), ("--since", "2026-02-15")])

@@ -1,8 +1,6 @@
 """What goes wrong at first: a wrong number of nodes, files in the wrong order, missing units."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -227,7 +225,6 @@ def test_files_on_machines_that_cannot_be_reached(
     assert message in shown.stderr
     quoted = shown.stderr.strip().rpartition(" (")[2].removesuffix(")").removesuffix(" ...")
     assert said.startswith(quoted)
-    assert quoted == said or quoted.endswith(".")  # whole sentences
 
 
 @pytest.mark.parametrize(
@@ -247,10 +244,3 @@ def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):
     first = shown.stderr.splitlines()[0]
     assert first.startswith("dates.csv: u = 'src', v = 'dst'")
     assert first.endswith(guessed) if guessed else "guessed" not in first
-
-
-def test_python_runs_the_package():
-    command = [sys.executable, "-m", "ohmlearn", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.startswith("Usage: ohmlearn [OPTIONS] COMMAND")

@@ -195,14 +195,6 @@ def test_an_answer_of_all_edges_has_a_residual(files, tmp_path: Path):
     assert (kept["passes"], max(kept["residual"]) < 1e-6) == (1, True)
 
 
-def test_contradicting_labels_are_counted(files, tmp_path: Path):
-    labels = tmp_path / "labels.csv"
-    labels.write_text(files[1].read_text() + "0,red\n0,blue\n")
-    _, printed = run((files[0], labels), tmp_path / "out.csv")
-    assert " of them with a label given, 1 with contradicting ones\n" in printed
-    assert summarise((files[0], labels))["n_contradicting"] == 1
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [

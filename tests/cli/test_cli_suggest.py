@@ -89,16 +89,12 @@ def test_pipes_and_threads_do_not_matter(files: tuple[Path, Path]):
     assert piped.stdout == once.stdout
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_null_where_there_is_no_evidence(files: tuple[Path, Path], tmp_path: Path, ending: str):
+def test_null_where_there_is_no_evidence(files: tuple[Path, Path], tmp_path: Path):
     edges, labels = files
-    out = tmp_path / f"out.{ending}"
+    out = tmp_path / "out.jsonl"
     result = suggest(edges, "--labels", labels, "-k", 3, "-o", out, "--json")
     assert result.exit_code == 0, result.output
-    if ending == "parquet":
-        found = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
-    else:
-        found = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [json.loads(line) for line in out.read_text().splitlines()]
     assert (found[0]["label"], found[0]["probability"]) == (None, None)
     assert found[2]["label"] in ("red", "blue")
     assert 0.5 < found[2]["probability"] < 1.0
@@ -122,11 +118,7 @@ def test_fewer_nodes_than_asked_for(tmp_path: Path):
     ("args", "message"),
     [
         (["-k", "0"], "0 is not in the range x>=1"),
-        (["-k", "many"], "'many' is not a valid integer"),
         (["--labels", "{unknown}"], "no edge has any of these nodes, such as 'nobody'"),
-        (["--exclude", "no-such-file"], "File 'no-such-file' does not exist"),
-        (["-o", "{edges}"], "would overwrite what is read"),
-        (["-o", "out.xls"], "out.xls: the name must end in one of .parquet"),
         (["--class-prior", "labels"], "No such option"),
     ],
 )
@@ -221,7 +213,6 @@ def test_a_state_has_edges_and_labels(files: tuple[Path, Path], tmp_path: Path):
     [
         (["edges.csv"], "--state has its edges; leave out EDGES, or add them with label"),
         (["--labels", "labels.csv"], "--labels and --state cannot be used together"),
-        (["--epsilon", "0.5"], "--epsilon and --state cannot be used together"),
         (["--half-life", "5"], "--half-life and --state cannot be used together"),
     ],
 )

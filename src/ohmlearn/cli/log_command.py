@@ -44,9 +44,9 @@ def log() -> None:
     cli.SEED,
 )  # fmt: skip
 def append(folder: str, **options: Any) -> None:
-    """Append EDGES to the log in FOLDER, which is made if it does not exist.
+    """Append EDGES to the log in FOLDER.
 
-    All of EDGES are appended, or, if there is an error, none.
+    The log is made if it does not exist. All of EDGES are appended, or, if there is an error, none.
     """
     with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
         stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
@@ -65,10 +65,10 @@ def append(folder: str, **options: Any) -> None:
     MISSING,
 )  # fmt: skip
 def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
-    """Remove the edges of the log in FOLDER that are between the pairs of nodes in EDGES.
+    """Remove edges from the log in FOLDER.
 
-    Both directions and all parallel edges are removed. If EDGES are read with times, only edges
-    with the time of the row.
+    Those are removed that are between the pairs of nodes in EDGES: both directions, and all
+    parallel edges. If EDGES are read with times, only edges with the time of the row.
     """
     import numpy as np
 
@@ -105,7 +105,10 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
 def remove_nodes(
     folder: str, nodes: tuple[str, ...], file: Any, missing: Any, **options: Any
 ) -> None:
-    """Remove all edges of NODES, given by their ids, from the log in FOLDER."""
+    """Remove all edges of nodes from the log in FOLDER.
+
+    NODES are ids.
+    """
     ids: list[Any] = [*nodes, *((line.strip() for line in file) if file else ())]
     if not ids:
         raise click.UsageError("give ids of nodes, or --nodes-file FILE")
@@ -127,7 +130,10 @@ def remove_nodes(
 @cli.with_options(*cli.QUIET)
 @shows_progress
 def expire(folder: str, before: str, **options: Any) -> None:
-    """Remove the edges of the log in FOLDER with a time before BEFORE, a number or a date."""
+    """Remove old edges from the log in FOLDER.
+
+    Those with a time before BEFORE, a number or a date, are removed.
+    """
     try:
         moment: float | str = float(before)
     except ValueError:
@@ -143,7 +149,7 @@ def expire(folder: str, before: str, **options: Any) -> None:
 @cli.with_options(*cli.QUIET)
 @shows_progress
 def compact(folder: str, **options: Any) -> None:
-    """Rewrite the files of the log in FOLDER without removed edges."""
+    """Rewrite the log in FOLDER without removed edges."""
     with _open(folder) as edge_log:
         before = edge_log.info()["bytes"]
         with phase("compacting the log"):

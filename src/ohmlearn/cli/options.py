@@ -160,7 +160,8 @@ class Grouped(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
         for one in self.get_params(ctx):
             record = None if isinstance(one, click.Argument) else one.get_help_record(ctx)
-            if record is not None and (shows_all or getattr(one, "common", True)):
+            is_asked_for = one.name != "help_all" if shows_all else getattr(one, "common", True)
+            if record is not None and is_asked_for:
                 groups[getattr(one, "group", "Options")].append(record)
         for group, records in groups.items():
             if records:
@@ -385,8 +386,8 @@ MAX_EDGES = option(
 MEMORY = (
     option(
         "--memory", metavar="SIZE", group="Machine",
-        help="Memory limit of the whole command, such as 2GB. It replaces --epsilon, and needs "
-        "--n-nodes.",
+        help="Memory limit of the whole command, such as 2GB. It replaces --epsilon, needs "
+        "--n-nodes, and makes 1 the default of --threads.",
     ),
     option(
         "--n-nodes", type=click.IntRange(min=1), group="Machine",
@@ -399,7 +400,7 @@ SEED = option(
 THREADS = option(
     "--threads", type=int, default=-1, callback=_choose_threads, group="Machine",
     metavar="N", show_default=False,
-    help="Number of threads. Results do not depend on it. Default: all cores, or 1 with --memory.",
+    help="Number of threads. Results do not depend on it. Default: all cores.",
 )  # fmt: skip
 CLUSTER = option(
     "--cluster", metavar="ADDRESS|local[:N]", group="Machine",

@@ -138,10 +138,11 @@ def _make_default_folder(output: Path, folder: Path) -> None:
     cli.THREADS,
 )  # fmt: skip
 def sparsify(**options: Any) -> None:
-    """Write the sparsifier of Algorithm 2, Kelner and Levin's, of EDGES, which are read once.
+    """Write the sparsifier of Algorithm 2, Kelner and Levin's.
 
-    The output has the columns u, v (ids as in EDGES) and w, or is the sparsifier itself if its name
-    ends in .ohm. ohmlearn sparsify is faster and keeps fewer edges for the same accuracy.
+    EDGES are read once. The output has the columns u, v (ids as in EDGES) and w, or is the
+    sparsifier itself if its name ends in .ohm. ohmlearn sparsify is faster and keeps fewer edges
+    for the same accuracy.
     """
     if options["constants"] == "practical":
         note("a tenth of the paper's copies of each edge; --constants theory takes all")
@@ -191,10 +192,10 @@ def sparsify(**options: Any) -> None:
     required=False,
 )  # fmt: skip
 def bound(edges: tuple[str, ...], **options: Any) -> None:
-    """Print the bound of Theorem 1, as printed and as repaired, with its parts.
+    """Print the bound of Theorem 1.
 
-    The numbers that are about the graph are found from EDGES, which are held in memory, unless they
-    are given.
+    It is given as printed and as repaired, with its parts. The numbers that are about the graph
+    are found from EDGES, which are held in memory, unless they are given.
     """
     import json
     from dataclasses import asdict

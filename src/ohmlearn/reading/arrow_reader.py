@@ -147,9 +147,9 @@ class ArrowFile(ArrowSource):
             columns = self._choose(reader.schema)
             if self.condition is not None and self.condition.excludes_all():
                 return
-            count = getattr(reader, "num_record_batches", 0)  # a stream does not say it
-            batches = map(reader.get_batch, range(count)) if count else reader
-            yield from self._number(columns, _validate(batches), count)
+            count = getattr(reader, "num_record_batches", None)  # a stream does not say it
+            batches = reader if count is None else map(reader.get_batch, range(count))
+            yield from self._number(columns, _validate(batches), count or 0)
 
 
 def _validate(batches: Iterable[Any]) -> Iterator[Any]:

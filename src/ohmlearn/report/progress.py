@@ -72,8 +72,6 @@ class StatusLine:
     ----------
     pass_seconds : float or None
         How long the latest pass over the edges took.
-    n_later : int
-        Passes that follow those of the present phase, for the time that is left.
     """
 
     _n_edges: int | None
@@ -85,7 +83,6 @@ class StatusLine:
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.pass_seconds: float | None = None
         self._block_seconds: float | None = None
-        self.n_later = 0
         self._json = as_json and not quiet
         self._line = not quiet and not as_json and sys.stderr.isatty()
         self._drawn = False
@@ -212,15 +209,14 @@ class StatusLine:
         if whole is None or self._phase.number is None:
             return None
         total = self._phase.total or self._phase.number
-        n_later = self.n_later if is_pass else 0
-        return max(0.0, whole - seconds) + whole * (total - self._phase.number + n_later)
+        return max(0.0, whole - seconds) + whole * (total - self._phase.number)
 
     def _words(self, facts: dict[str, Any]) -> str:
         words = [str(self._phase)]
         if facts.get("fraction"):
             words.append(f"{facts['fraction']:.0%}")
         if facts.get("seconds_left") is not None:
-            up_to = "at most " if self.n_later or (self._phase and self._phase.at_most) else ""
+            up_to = "at most " if self._phase and self._phase.at_most else ""
             words.append(f"{up_to}{describe_seconds(facts['seconds_left'])} left")
         if "partitions" in facts:
             words.append(f"{facts['partitions_done']} of {facts['partitions']} partitions")
