@@ -97,7 +97,7 @@ def sparsify(**options: Any) -> None:
     write_sparsifier(options)
 
 
-def write_sparsifier(options: dict[str, Any]) -> None:
+def write_sparsifier(options: cli.Options) -> None:
     """Sparsify edges, and write H or the sparsifier."""
     from ohmlearn._arrays_file import pack_arrays
     from ohmlearn.reading.remote import is_remote, write_remote
@@ -337,7 +337,7 @@ def solve(right_hand_sides: str, tol: float, **options: Any) -> None:
     summarise(figures, *([] if balanced else [mean]), found)
 
 
-def load_graph(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
+def load_graph(stream: "EdgeStream", options: cli.Options | None = None) -> "Graph":
     """Return the graph of a stream, in memory."""
     from ohmlearn.graph import Graph
 

@@ -220,7 +220,7 @@ def label(**options: Any) -> None:
     outcome.finish()
 
 
-def _label(options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting) -> LabelOutcome:
+def _label(options: cli.Options, labels: "FileLabels", forgetting: Forgetting) -> LabelOutcome:
     """Label all edges."""
     from ohmlearn.estimators.label_job import label
     from ohmlearn.estimators.problem import ClassProblem
@@ -258,7 +258,7 @@ def interrupted(describe: Callable[[], str]) -> Iterator[None]:
 
 
 def _with_features(
-    options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
+    options: cli.Options, labels: "FileLabels", forgetting: Forgetting
 ) -> LabelOutcome:
     """Label all nodes from features and edges."""
     model, stream, edges = label_with_features(options, labels, forgetting)
@@ -271,7 +271,7 @@ def _with_features(
 
 
 def sparsifier_for(
-    options: dict[str, Any],
+    options: cli.Options,
     stream: "Edges | None",
     forgetting: Forgetting,
     labels: "FileLabels | None",
@@ -289,7 +289,7 @@ def sparsifier_for(
 
 
 def check_classes(
-    classes: Iterable[Any], options: dict[str, Any], labels: "FileLabels | None" = None
+    classes: Iterable[Any], options: cli.Options, labels: "FileLabels | None" = None
 ) -> None:
     """Refuse a table with a column for each of thousands of classes; warn of nodes as classes."""
     from ohmlearn._warnings import warn
@@ -310,7 +310,7 @@ def check_classes(
         warn(f"{what}; {swapped}")
 
 
-def _certify(h: "Graph", edges: "Edges", options: dict[str, Any]) -> "Certificate | str":
+def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate | str":
     """Measure the sparsifier for the page, or return why not."""
     if not options["certify"]:
         return "The sparsifier was not measured; --certify does this."

@@ -9,7 +9,7 @@ import click
 
 from ohmlearn.cli.messages import note
 from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
-from ohmlearn.cli.options import was_given
+from ohmlearn.cli.options import Options, was_given
 from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ MOST_GAMMA = 1e9
 # Labels.
 
 
-def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
+def read_label_file(path: str, options: Options) -> "FileLabels":
     """Return the labels of a file, and print which columns they are from if there are weights."""
     from ohmlearn._warnings import warn
     from ohmlearn.reading.label_table import read_labels
@@ -74,7 +74,7 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
     return labels
 
 
-def check_read_labels(options: dict[str, Any]) -> None:
+def check_read_labels(options: Options) -> None:
     """Refuse columns of a file that was not given."""
     if options["read_labels"] and options["labels_file"] is None:
         raise click.UsageError("--read-labels needs --labels")
@@ -150,7 +150,7 @@ def _read_proportion(text: str, name: str) -> float:
 
 
 def make_parameters(
-    options: dict[str, Any],
+    options: Options,
     rereadable: bool,
     labels: "FileLabels | None" = None,
     **parameters: Any,
@@ -175,7 +175,7 @@ def make_parameters(
     return HFSParameters.check("HFSClassifier", given | chosen | parameters)
 
 
-def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
+def model_choices(options: Options, labels: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of the classifier that the options describe, if the command has them.
 
     With --features, they are about the model of features, which a state does not keep.
@@ -191,7 +191,7 @@ def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, 
     }
 
 
-def make_sparsifier(options: dict[str, Any], forgetting: dict[str, Any]) -> "StreamingSparsifier":
+def make_sparsifier(options: Options, forgetting: dict[str, Any]) -> "StreamingSparsifier":
     """Return the sparsifier that the options describe; `forgetting` are its parameters of time."""
     from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -207,7 +207,7 @@ def make_sparsifier(options: dict[str, Any], forgetting: dict[str, Any]) -> "Str
 # Features.
 
 
-def check_feature_options(options: dict[str, Any]) -> None:
+def check_feature_options(options: Options) -> None:
     """Refuse options about features if there are none, and options that do not go with them."""
     method = options["method"]
     if options["features_file"] is None:
@@ -255,7 +255,7 @@ def check_feature_options(options: dict[str, Any]) -> None:
             raise click.UsageError(why)
 
 
-def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFeatures":
+def read_feature_file(options: Options, labels: "FileLabels") -> "NodeFeatures":
     """Return the features of a file, and print what became of its columns.
 
     The column of ids may be called as that of the labels. A column with the name of the labels is
@@ -309,7 +309,7 @@ def _describe_features(features: "NodeFeatures") -> Iterator[str]:
 
 
 def label_with_features(
-    options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
+    options: Options, labels: "FileLabels", forgetting: Forgetting
 ) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
     """Return the fitted model, the stream of edges, and the edges that count in it."""
     from ohmlearn.checks.times import check_moment
@@ -335,7 +335,7 @@ def check_feature_ids(stream: "Edges", features: "NodeFeatures") -> None:
 
 
 def fit_features(
-    options: dict[str, Any],
+    options: Options,
     features: "NodeFeatures",
     edges: object,
     labels: "FileLabels",

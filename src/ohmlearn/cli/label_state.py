@@ -23,7 +23,7 @@ from ohmlearn.cli.label_model import (
 )
 from ohmlearn.cli.messages import flag_of, note
 from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
-from ohmlearn.cli.options import was_given
+from ohmlearn.cli.options import Options, was_given
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.kept_graph import KeptGraph
@@ -59,7 +59,7 @@ class NoEdges(Edges):
 
 
 def label_with_state(
-    options: dict[str, Any], labels: FileLabels | None, forgetting: Forgetting
+    options: Options, labels: FileLabels | None, forgetting: Forgetting
 ) -> LabelOutcome:
     """Add edges and labels to the model in a file, or start one.
 
@@ -130,7 +130,7 @@ def label_with_state(
 
 
 def load_state(
-    state: StateFile, options: dict[str, Any], start: Callable[[], Labelling] | None = None
+    state: StateFile, options: Options, start: Callable[[], Labelling] | None = None
 ) -> Labelling:
     """Return the model in a file, with the threads of this command, or a new one."""
 
@@ -188,7 +188,7 @@ def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
 
 
 def _change_options(
-    path: str, found: Labelling, options: dict[str, Any], labels: FileLabels | None
+    path: str, found: Labelling, options: Options, labels: FileLabels | None
 ) -> HFSParameters:
     """Return the parameters with the options that were given."""
     classes = () if found.problem is None else found.problem.classes.tolist()
@@ -216,7 +216,7 @@ class StateJob:
     def __init__(
         self,
         state: StateFile,
-        options: dict[str, Any],
+        options: Options,
         labels: FileLabels | None,
         forgetting: Forgetting,
     ) -> None:
@@ -274,7 +274,7 @@ class StateJob:
 
 
 def _answer_with_features(
-    options: dict[str, Any], found: Labelling, features: NodeFeatures, stream: Edges
+    options: Options, found: Labelling, features: NodeFeatures, stream: Edges
 ) -> FeatureClassAnswer:
     """Return the answer of features and of the edges and labels in a state, which stay as they are.
 

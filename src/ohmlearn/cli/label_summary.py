@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ohmlearn.cli.messages import summarise
 from ohmlearn.cli.open_edges import nodes_read
+from ohmlearn.cli.options import Options
 
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
@@ -18,7 +19,7 @@ MANY = 20  # classes, each with a column
 
 
 def make_summary(
-    outcome: "LabelOutcome", answers: "AnswerTable", options: dict[str, Any]
+    outcome: "LabelOutcome", answers: "AnswerTable", options: Options
 ) -> dict[str, Any]:
     """Return all figures."""
     from ohmlearn.report.report_quality import measure_quality
@@ -76,7 +77,7 @@ def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
     return figures | ({"method_losses": problem.method_losses} if problem.method_losses else {})
 
 
-def _about_features(answer: "FeatureClassAnswer", options: dict[str, Any]) -> dict[str, Any]:
+def _about_features(answer: "FeatureClassAnswer", options: Options) -> dict[str, Any]:
     """Return figures of an answer from features and edges."""
     from ohmlearn.report.report_quality import measure_features
 
@@ -90,7 +91,7 @@ def _about_features(answer: "FeatureClassAnswer", options: dict[str, Any]) -> di
     }
 
 
-def _remedy(rereadable: bool, options: dict[str, Any]) -> str:
+def _remedy(rereadable: bool, options: Options) -> str:
     """Return the options that bring an answer of one pass closer to that of all edges."""
     if options["state"] is not None:
         return "start a state with a lower --epsilon, or label all edges without --state"

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ohmlearn.checks.parameters import check_memory
+from ohmlearn.cli.options import Options
 from ohmlearn.edges import Edges
 from ohmlearn.estimators.problem import most_left_out
 from ohmlearn.sparsifier.sparsifier_options import NODE_BYTES, ROW_BYTES, TIME_BYTES
@@ -77,7 +78,7 @@ class Budget:
 
 
 def within_memory(
-    options: dict[str, Any],
+    options: Options,
     stream: Edges | None,
     passes: int = 1,
     classes: Iterable[Any] = (),

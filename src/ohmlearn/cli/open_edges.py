@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ohmlearn.cli.messages import note, status_line
+from ohmlearn.cli.options import Options
 from ohmlearn.errors import InputError, OhmWarning, Param
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Forgetting:
         The moment for which a snapshot of it is asked.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: Options) -> None:
         from ohmlearn.checks.times import check_duration
 
         given = [
@@ -105,7 +106,7 @@ def check_window(graph: "Graph", sparsifier: "StreamingSparsifier | None", strea
         raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")
 
 
-def _check_durations(options: dict[str, Any], unit: str | None) -> None:
+def _check_durations(options: Options, unit: str | None) -> None:
     """Refuse a duration without a unit for dates, and warn of one for Unix times."""
     from ohmlearn._warnings import warn
     from ohmlearn.checks.times import UNIT_NAMES
@@ -124,7 +125,7 @@ def _check_durations(options: dict[str, Any], unit: str | None) -> None:
         warn(means + (f"; for days give {number:g}d" if unit == "s" else ""), OhmWarning)
 
 
-def _read_options(options: dict[str, Any], *, needs_times: bool = False) -> "ReadOptions":
+def _read_options(options: Options, *, needs_times: bool = False) -> "ReadOptions":
     """Return how to read the edges; with `needs_times`, the column of times is guessed."""
     from ohmlearn.reading import ReadOptions
 
@@ -135,7 +136,7 @@ def _read_options(options: dict[str, Any], *, needs_times: bool = False) -> "Rea
 
 
 def open_edges(
-    options: dict[str, Any], nodes: "NodeTable | None" = None, *, needs_times: bool = False
+    options: Options, nodes: "NodeTable | None" = None, *, needs_times: bool = False
 ) -> "EdgeStream":
     """Return the stream that the options of a command describe, and print its columns."""
     from ohmlearn.reading.read_edges import open_stream
@@ -148,7 +149,7 @@ def open_edges(
 
 
 def open_here_or_on_cluster(
-    options: dict[str, Any], *, needs_times: bool
+    options: Options, *, needs_times: bool
 ) -> "AbstractContextManager[Edges]":
     """Return the edges that the options describe, on the cluster that --cluster names, if any."""
     if options["cluster"]:
@@ -196,7 +197,7 @@ def _print_columns(stream: "Edges") -> None:
 
 def watch_edges(
     stream: "Edges",
-    options: dict[str, Any],
+    options: Options,
     sparsifier: "StreamingSparsifier | None" = None,
     *,
     needs_edges: bool = False,
@@ -221,7 +222,7 @@ def watch_edges(
 
 def _show(
     stream: "Edges",
-    options: dict[str, Any],
+    options: Options,
     batches: "Iterator[Batch]",
     sparsifier: "StreamingSparsifier | None",
     number: int,
@@ -263,7 +264,7 @@ def _print_bad(stream: "Edges") -> None:
 
 
 @contextmanager
-def _open_on_cluster(options: dict[str, Any], *, needs_times: bool) -> "Iterator[ClusterEdges]":
+def _open_on_cluster(options: Options, *, needs_times: bool) -> "Iterator[ClusterEdges]":
     for name, reason in NOT_ON_CLUSTERS.items():
         if options.get(name) is not None:
             flag = f"--{name.replace('_', '-')}"

@@ -27,6 +27,7 @@ __all__ = [
     "THREADS",
     "Commands",
     "KeyValues",
+    "Options",
     "as_column",
     "as_moment",
     "epsilon_option",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 ARGUMENTS = "ohmlearn.arguments"  # where the context of a command has those that were given
+Options = dict[str, Any]  # the options of a command, by the names of its parameters
 GROUPS = ("Input", "Output", "Method", "Time", "Continue", "Server", "Kafka", "Machine", "Options")
 # Options of earlier versions, and what to use instead.
 RENAMED = {

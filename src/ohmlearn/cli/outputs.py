@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ohmlearn.cli.messages import status_line
+from ohmlearn.cli.options import Options
 
 __all__ = ["check_outputs", "check_table", "write_output"]
 
 
-def write_output(options: dict[str, Any], columns: dict[str, Any]) -> None:
+def write_output(options: Options, columns: dict[str, Any]) -> None:
     """Write a table to the file that -o names, or print it."""
     from ohmlearn._phases import phase
     from ohmlearn.reading.source_errors import show_name
@@ -25,7 +26,7 @@ def write_output(options: dict[str, Any], columns: dict[str, Any]) -> None:
         write_table(path, columns, csv_safe, None if line is None else line.write)
 
 
-def check_table(options: dict[str, Any], *inputs: str | None) -> None:
+def check_table(options: Options, *inputs: str | None) -> None:
     """Refuse a table that -o cannot write, or that would overwrite an input."""
     from ohmlearn.report.write_table import check_table_path
 

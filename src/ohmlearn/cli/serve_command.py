@@ -159,7 +159,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         click.echo(f"{word:<13}{shown}")
 
 
-def _read_settings(options: dict[str, Any]) -> "Settings":
+def _read_settings(options: cli.Options) -> "Settings":
     from ohmlearn.checks.times import check_duration
     from ohmlearn.serve.settings import Settings
 
@@ -195,7 +195,7 @@ def _as_duration(name: str, given: str | float | None) -> str | float | None:
     return found
 
 
-def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Callable[[], None]]":
+def _read_kafka(options: cli.Options) -> "Callable[[Service], Callable[[], None]]":
     """Return what starts a consumer, if there is --kafka, and returns what stops it."""
     if options["kafka"] is None:
         for name in ("topic", "kafka_group", "kafka_config"):
@@ -227,7 +227,7 @@ def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Callable[[], No
     return start
 
 
-def _run_demo(folder: str, options: dict[str, Any]) -> None:
+def _run_demo(folder: str, options: cli.Options) -> None:
     import threading
 
     from ohmlearn.serve import demo_feed
@@ -263,7 +263,7 @@ def _read_tokens(path: str | None) -> "Tokens | None":
 def _listen(
     folder: str,
     settings: "Settings",
-    options: dict[str, Any],
+    options: cli.Options,
     start: "Callable[[Service], Callable[[], None]]",
 ) -> None:
     if (options["ssl_keyfile"] is not None) and options["ssl_certfile"] is None:

@@ -128,7 +128,7 @@ def suggest(count: int, **options: Any) -> None:
     _print_summary(found, len(nodes), count)
 
 
-def _check_options(options: dict[str, Any]) -> None:
+def _check_options(options: cli.Options) -> None:
     """Refuse combinations of options that mean nothing."""
     check_read_labels(options)
     if options["state"] is None:
@@ -142,7 +142,7 @@ def _check_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"{flag_of(name)} and --state cannot be used together")
 
 
-def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
+def _fit(options: cli.Options, excluded: "Names | None") -> "Fitted":
     """Return a model of edges and labels, and the nodes."""
     from ohmlearn._phases import Phase, phase
     from ohmlearn.estimators.kept_graph import KeptGraph
@@ -172,7 +172,7 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
     return found, nodes_read(edges)
 
 
-def _load(options: dict[str, Any]) -> "Fitted":
+def _load(options: cli.Options) -> "Fitted":
     """Return the model of a state, and its nodes."""
     from ohmlearn.cli.label_state import load_state
     from ohmlearn.estimators.state_file import StateFile
