@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import pinvh
 from sklearn.exceptions import ConvergenceWarning
+from solver_cases import METHODS, dense_matrix
 
 from ohmlearn import Graph, LaplacianSolver
-
-METHODS = ["auto", "diagonal", "cholesky", "direct"]
 
 
 @st.composite
@@ -25,10 +24,6 @@ def systems(draw, decades=2, least=1, most=30):
     share = draw(st.sampled_from([0.0, 0.1, 1.0]))
     ground = np.where(rng.random(n) < share, 10.0 ** rng.uniform(-decades, 0, n), 0.0)
     return graph, ground, rng
-
-
-def dense_matrix(graph, ground):
-    return graph.laplacian().toarray() + np.diag(ground)
 
 
 methods = st.sampled_from(METHODS)

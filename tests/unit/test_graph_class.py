@@ -1,13 +1,26 @@
+"""Graphs: what edges and matrices are taken, which are refused, from which libraries they come.
+
+Rows, Laplacians, degrees, components and round trips: property/test_graph_properties.py.
+"""
+
 import copy
 import pickle
 import re
 
+import igraph
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import ohmlearn
-from ohmlearn import Graph
+from ohmlearn import (
+    Graph,
+    HFSClassifier,
+    StreamingSparsifier,
+    certify,
+    refine,
+    solve_hfs,
+)
 
 # 0 -2- 1 -3- 2, and 3 alone
 ADJACENCY = np.array([[0, 2, 0, 0], [2, 0, 3, 0], [0, 3, 0, 0], [0, 0, 0, 0]], dtype=float)
@@ -20,22 +33,6 @@ def path() -> Graph:
 
 def message(text: str) -> str:
     return "^" + re.escape(text)
-
-
-def test_from_edges_gives_sorted_symmetric_rows():
-    graph = path()
-    np.testing.assert_array_equal(graph.indptr, [0, 1, 3, 4, 4])
-    np.testing.assert_array_equal(graph.indices, [1, 0, 2, 1])
-    np.testing.assert_array_equal(graph.weights, [2, 2, 3, 3])
-    assert (graph.indptr.dtype, graph.indices.dtype) == (np.int64, np.int32)
-    assert (graph.n_nodes, graph.n_edges) == (4, 2)
-
-
-def test_self_loops_and_zero_weights_are_dropped_and_counted():
-    graph = Graph.from_edges([0, 1, 2, 2, 0], [0, 0, 2, 1, 2], [1, 2, 0, 0, -0.0])
-    np.testing.assert_array_equal(graph.to_scipy().toarray(), [[0, 2, 0], [2, 0, 0], [0, 0, 0]])
-    assert graph.n_self_loops_dropped == 2
-    assert graph.n_zero_weights_dropped == 2
 
 
 @pytest.mark.parametrize("index", ["i1", "u1", "i2", "i4", "u4", "i8", "u8"])
@@ -51,19 +48,6 @@ def test_strided_and_read_only_arrays():
     w = np.array([2.0, 9.0, 3.0])[::2]
     w.flags.writeable = ends.flags.writeable = False
     assert Graph.from_edges(ends[:, 0], ends[:, 1], w, n_nodes=4) == path()
-
-
-@pytest.mark.parametrize("n_nodes", [0, 3, np.int64(3)])
-def test_no_edges(n_nodes):
-    graph = Graph.from_edges([], [], n_nodes=n_nodes)
-    assert (graph.n_nodes, graph.n_edges) == (n_nodes, 0)
-    assert graph.to_scipy().shape == graph.laplacian().shape == (n_nodes, n_nodes)
-    assert graph.degrees.dtype == np.float64
-    np.testing.assert_array_equal(graph.degrees, np.zeros(n_nodes))
-    assert graph.components()[0] == n_nodes
-    np.testing.assert_array_equal(graph.components()[1], np.arange(n_nodes))
-    assert Graph.from_scipy(graph.to_scipy()) == graph
-    assert Graph.from_laplacian(graph.laplacian()) == graph
 
 
 def test_n_nodes_is_the_largest_id_plus_one():
@@ -82,21 +66,15 @@ REAL = "weights must be real numbers, but "
     [
         (([0, -1], [1, 1]), NODE + "2, but u[1] = -1"),
         (([0, 1], [1, 7], None, 5), NODE + "5, but v[1] = 7; raise n_nodes, or leave it out"),
-        (([0], [0], None, 0), NODE + "0, but u[0] = 0"),
         (([0, 1], [1, 0], [1, -2.0]), WEIGHT + "w[1] = -2.0; drop or correct"),
         (([0, 1], [1, 0], [np.nan, 1]), WEIGHT + "w[0] = nan"),
-        (([0, 1], [1, 1], [1, np.inf]), WEIGHT + "w[1] = inf"),
         (([0, 1], [1, 0], [1e308, 1e308]), "the weights of parallel edges add up past the largest "
          "float64, starting with w[0] = 1e+308; scale all weights down"),
         (([0.0, 1.5], [1, 2]), INTEGER + "u[1] = 1.5 (float64); number the nodes"),
-        (([0, 1], [1.0, 2.0]), INTEGER + "v[0] = 1.0 (float64)"),
         (([0.0, np.nan], [1, 2]), INTEGER + "u[1] = nan (float64)"),
         (([True, False], [1, 2]), INTEGER + "u[0] = True (bool)"),
-        (([1j], [1]), INTEGER + "u[0] = 1j (complex128)"),
         ((["a"], [1]), INTEGER + "u[0] = a (<U1)"),
         (([0, 1], [1, 2], [1j, 2]), REAL + "w[0] = 1j (complex128); cast them with"),
-        (([0, 1], [1, 2], [True, True]), REAL + "w[0] = True (bool)"),
-        (([0, 1], [1, 2], [1.0, None]), REAL + "w[1] = None (object)"),
         (([0, 1], [1, 2], [1.0, "a"]), REAL + "w[1] = a (<U32)"),
         (([0, "b"], [1, 2]), INTEGER + "u[1] = b (<U21)"),
         (([0, [1, 2]], [1, 2]), "u must be one-dimensional, but u[1] = [1, 2] is not a number"),
@@ -110,32 +88,12 @@ REAL = "weights must be real numbers, but "
         (([0], [2**31 - 1]), "the largest node id is 2147483647, but ids must be below 2147483647"),
         (([0], [1], None, 2**31), "n_nodes must lie between 0 and 2**31 - 1 = 2147483647, got 2"),
         (([0], [1], None, -1), "n_nodes must lie between 0 and 2**31 - 1 = 2147483647, got -1"),
-        (([0], [1], None, 2.0), "n_nodes must be an integer, got 2.0"),
         (([0], [1], None, True), "n_nodes must be an integer, got True"),
     ],
 )  # fmt: skip
 def test_bad_edges_are_named(arguments, text):
     with pytest.raises(ValueError, match=message(text)):
         Graph.from_edges(*arguments[:3], n_nodes=arguments[3] if len(arguments) > 3 else None)
-
-
-def test_matrices_out():
-    graph = path()
-    np.testing.assert_array_equal(graph.to_scipy().toarray(), ADJACENCY)
-    np.testing.assert_array_equal(graph.laplacian().toarray(), LAPLACIAN)
-    assert isinstance(graph.to_scipy(), sp.csr_array)
-    assert isinstance(graph.laplacian(), sp.csr_array)
-    graph.to_scipy().data[:] = 7  # a copy
-    assert graph == path()
-
-
-def test_degrees_and_components():
-    graph = path()
-    np.testing.assert_array_equal(graph.degrees, [2, 5, 3, 0])
-    assert graph.degrees is graph.degrees
-    n_components, labels = graph.components()
-    assert n_components == 2
-    np.testing.assert_array_equal(labels, [0, 0, 0, 1])
 
 
 def test_equality():
@@ -163,8 +121,231 @@ def test_a_graph_is_made_by_name():
         Graph()
 
 
-def test_lazy_names():
-    assert "Graph" in dir(ohmlearn)
-    assert ohmlearn.Graph is Graph
-    with pytest.raises(AttributeError, match=r"^module 'ohmlearn' has no attribute 'Grahp'"):
-        _ = ohmlearn.Grahp
+@pytest.mark.parametrize("n_nodes", [0, np.int64(3)])
+def test_no_edges(n_nodes):
+    graph = Graph.from_edges([], [], n_nodes=n_nodes)
+    assert (graph.n_nodes, graph.n_edges) == (n_nodes, 0)
+    assert graph.to_scipy().shape == graph.laplacian().shape == (n_nodes, n_nodes)
+    np.testing.assert_array_equal(graph.degrees, np.zeros(n_nodes))
+    assert graph.components()[0] == n_nodes
+    assert Graph.from_scipy(graph.to_scipy()) == graph
+
+
+def test_matrices_are_copies():
+    graph = path()
+    graph.to_scipy().data[:] = 7
+    graph.laplacian().data[:] = 7
+    assert graph == path()
+
+
+@pytest.mark.parametrize(
+    "kind", [np.array, sp.csr_array, sp.csr_matrix, sp.coo_array, sp.csc_array]
+)
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_matrices(kind, dtype):
+    assert Graph.from_scipy(kind(ADJACENCY.astype(dtype))) == path()
+    assert Graph.from_laplacian(kind(LAPLACIAN.astype(dtype))) == path()
+
+
+def test_boolean_adjacency_has_weights_one():
+    assert Graph.from_scipy(ADJACENCY > 0) == Graph.from_edges([0, 1], [1, 2], n_nodes=4)
+
+
+def test_matrix_entries_are_counted_once():
+    entries = ([1.0, 1.0, 5.0, 0.0, 0.0], ([0, 1, 2, 1, 2], [1, 0, 2, 2, 1]))
+    graph = Graph.from_scipy(sp.coo_array(entries, shape=(3, 3)))
+    assert graph == Graph.from_edges([0], [1], [1.0], n_nodes=3)
+    assert (graph.n_self_loops_dropped, graph.n_zero_weights_dropped) == (1, 1)
+
+
+def test_rounding_is_not_asymmetry():
+    graph = Graph.from_scipy(np.array([[0, 1.0], [1.0 + 2**-50, 0]]))
+    np.testing.assert_array_equal(graph.weights, 1.0 + 2**-51)  # the mean
+
+
+BOTH = "both directions of an edge must have the same weight, but "
+
+
+@pytest.mark.parametrize(
+    ("matrix", "text"),
+    [
+        ([[0, 1, 0], [1, 0, 2], [0, 0, 0]], BOTH + "A[1, 2] is 2 and A[2, 1] is 0; pass A + A.T"),
+        ([[0, 1, 0], [1, 0, 0], [0, 2, 0]], BOTH + "A[1, 2] is 0 and A[2, 1] is 2"),
+        ([[0, 3], [1, 0]], BOTH + "A[0, 1] is 3 and A[1, 0] is 1"),
+        (LAPLACIAN, "A looks like a Laplacian (A[0, 1] = -2.0, no positive entry off the diagonal)"
+         "; use Graph.from_laplacian(A)"),
+        ([[0, 1, 1], [1, 0, -1], [1, -1, 0]], WEIGHT + "A[1, 2] = -1.0"),
+        ([[0, np.nan], [np.nan, 0]], WEIGHT + "A[0, 1] = nan"),
+        ([[0, 1], [1, np.inf]], WEIGHT + "A[1, 1] = inf"),
+        ([[0, 1j], [1j, 0]], "A must hold real numbers, got complex128, starting with A[0, 1] = 1"),
+        ([[0, 1]], "A must be a square matrix, got shape (1, 2)"),
+        ([0, 1], "A must be a square matrix, got shape (2,)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_bad_adjacency_is_named(matrix, text, kind):
+    if kind is sp.csr_array and np.ndim(matrix) != 2:
+        kind = sp.coo_array
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_scipy(kind(matrix))
+
+
+ROWS = "the rows of a Laplacian sum to zero, but row "
+OFF = "the off-diagonal entries of a Laplacian are minus the weights, finite and not positive, but "
+
+
+@pytest.mark.parametrize(
+    ("matrix", "text"),
+    [
+        ([[1, -1], [-1, 1.5]], ROWS + "1 of L sums to 0.5; take the excess off the diagonal "
+         "(ground = L.sum(axis=1)) and pass it as `ground` to LaplacianSolver"),
+        ([[0, -1], [-1, 1]], ROWS + "0 of L sums to -1; its diagonal is smaller"),
+        (ADJACENCY, OFF + "L[0, 1] = 2.0; for an adjacency matrix use Graph.from_scipy"),
+        ([[1, -np.inf], [-1, 1]], OFF + "L[0, 1] = -inf"),
+        ([[np.nan, -1], [-1, 1]], OFF + "L[0, 0] = nan"),
+        ([[1, -1], [0, 0]], BOTH + "-L[0, 1] is 1 and -L[1, 0] is 0; pass (L + L.T) / 2"),
+    ],
+)  # fmt: skip
+def test_bad_laplacian_is_named(matrix, text):
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_laplacian(np.array(matrix))
+
+
+def test_networkx():
+    G = nx.MultiGraph()
+    G.add_nodes_from("badc")  # numbered in this order
+    G.add_edge("a", "b", weight=0.5)
+    G.add_edge("b", "a", weight=1.5)
+    G.add_edge("a", "d", weight=3.0)
+    assert Graph.from_networkx(G) == path()
+    G.add_edge("c", "b")  # has weight 1, because it has no attribute
+    assert Graph.from_networkx(G).weights[-1] == 1.0
+    np.testing.assert_array_equal(Graph.from_networkx(G, weight=None).edges()[2], [2, 1, 1])
+
+
+def test_what_is_no_graph_is_named():
+    with pytest.raises(TypeError, match="a networkx graph is needed, got int"):
+        Graph.from_networkx(3)
+    with pytest.raises(TypeError, match="an igraph graph is needed, got Graph"):
+        Graph.from_igraph(nx.path_graph(3))
+
+
+def test_bad_networkx_is_named():
+    with pytest.raises(ValueError, match=r"^G is directed, .* use G\.to_undirected"):
+        Graph.from_networkx(nx.DiGraph([(0, 1)]))
+    with pytest.raises(ValueError, match=r"^no edge of G has the attribute 'wieght'"):
+        Graph.from_networkx(nx.path_graph(3), weight="wieght")
+    with pytest.raises(ValueError, match=message(WEIGHT + "w[0] = -1.0")):
+        Graph.from_networkx(nx.Graph([(0, 1, {"weight": -1})]))
+
+
+def test_igraph():
+    g = igraph.Graph(4, [(0, 1), (2, 1)])
+    assert Graph.from_igraph(g) == Graph.from_edges([0, 2], [1, 1], n_nodes=4)
+    g.es["weight"] = [2, 3]
+    assert Graph.from_igraph(g) == path()
+    assert Graph.from_igraph(igraph.Graph(4), weights=None) == Graph.from_edges([], [], n_nodes=4)
+
+
+def test_bad_igraph_is_named():
+    with pytest.raises(ValueError, match=r"^g is directed, .* use g\.as_undirected"):
+        Graph.from_igraph(igraph.Graph(2, [(0, 1)], directed=True))
+    with pytest.raises(ValueError, match=r"^the edges of g have no attribute 'w', only \[\]"):
+        Graph.from_igraph(igraph.Graph(2, [(0, 1)]), weights="w")
+
+
+class Tensor:
+    """The part of the interface of a torch tensor that is used."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def numpy(self):
+        return self.values
+
+
+@pytest.mark.parametrize("kind", [list, np.array, Tensor])
+def test_edge_index(kind):
+    edge_index, edge_weight = kind([[0, 1, 1, 2], [1, 0, 2, 1]]), kind([2.0, 2.0, 3.0, 3.0])
+    assert Graph.from_edge_index(edge_index, edge_weight, n_nodes=4) == path()
+    assert Graph.from_edge_index(edge_index) == Graph.from_edges([0, 1], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (([[0, 1], [1, 2]],), BOTH + "the weight of 0 -> 1 is 1 and the weight of 1 -> 0 is 0; if "
+         "each edge is listed once, use Graph.from_edges(*edge_index, edge_weight); if the graph"),
+        (([[0, 1], [1, 0]], [1.0, 2.0]), BOTH + "the weight of 0 -> 1 is 1 and the weight of 1 -"),
+        (([[0, 1], [1, 0], [1, 1]],), "edge_index must have shape (2, number of entries), got "
+         "(3, 2); transpose it"),
+        (([0, 1],), "edge_index must have shape (2, number of entries), got (2,)"),
+        (([[0, 9], [9, 0]], None, 5), NODE + "5, but edge_index[1, 0] = 9"),
+        (([[0, 1], [1, 0]], [1, -1]), WEIGHT + "edge_weight[1] = -1.0"),
+        (([[0, 1], [1, 0]], [1]), "one entry per edge is needed in each array, got "
+         "len(edge_index[0]) = 2, len(edge_weight) = 1"),
+        (([[0, 1], [1]],), "the rows of edge_index must be equally long, got "
+         "len(edge_index[0]) = 2, len(edge_index[1]) = 1"),
+        (([[0.5, 1], [1, 0.5]],), INTEGER + "edge_index[0][0] = 0.5 (float64)"),
+    ],
+)  # fmt: skip
+def test_bad_edge_index_is_named(arguments, text):
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_edge_index(*arguments[:2], n_nodes=arguments[2] if arguments[2:] else None)
+
+
+def test_names_of_networkx_nodes_are_kept():
+    graph = Graph.from_networkx(nx.Graph([("bob", "ann"), ("ann", "cy")]))
+    assert graph.nodes.ids().tolist() == ["bob", "ann", "cy"]
+    graph = Graph.from_networkx(nx.Graph([(34, 1), (1, 7)]))
+    assert graph.nodes.ids().tolist() == [34, 1, 7]
+    assert Graph.from_networkx(nx.path_graph(3)).nodes is None
+    graph = Graph.from_networkx(nx.Graph([((0, 1), "a"), ("a", 5), (5, 2**70)]))
+    assert graph.nodes.ids().tolist() == ["(0, 1)", "a", "5", str(2**70)]
+    assert graph.nodes.find(["5"]).tolist() == [2]
+    with pytest.raises(ValueError, match="the nodes 1 and '1' of G have the same name as text"):
+        Graph.from_networkx(nx.Graph([(1, "1")]))
+    assert Graph.from_networkx(nx.Graph()).n_nodes == 0
+
+
+def test_names_of_networkx_nodes_are_keys_of_labels():
+    barbell = nx.relabel_nodes(nx.barbell_graph(5, 0), {i: f"n{i}" for i in range(10)})
+    model = HFSClassifier(random_state=0, calibration=None)
+    model.fit_edges(Graph.from_networkx(barbell), {"n0": "left", "n9": "right"})
+    found = dict(zip(model.nodes_.ids(), model.transduction_, strict=True))
+    assert [found[f"n{i}"] for i in (1, 4, 5, 8)] == ["left", "left", "right", "right"]
+
+
+# The snapshot of a sparsifier that forgets is a graph like any other.
+U, V = np.triu_indices(30, 1)
+T = np.random.default_rng(0).uniform(0.0, 10.0, len(U))
+
+
+@pytest.fixture(params=[{"half_life": 3.0}, {"horizon": 5.0}], ids=["half-life", "window"])
+def snapshot(request: pytest.FixtureRequest) -> Graph:
+    sparsifier = StreamingSparsifier(n_nodes=30, random_state=0, **request.param)
+    return sparsifier.update(U, V, t=T).snapshot()
+
+
+def without_view(graph: Graph) -> Graph:
+    return Graph.from_edges(*graph.edges(), n_nodes=graph.n_nodes)
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.9])
+def test_estimators_use_all_its_edges(snapshot: Graph, epsilon: float | None):
+    labels = {0: "a", 29: "b"}
+    models = [
+        HFSClassifier(epsilon=epsilon, random_state=0).fit_edges(graph, labels)
+        for graph in (snapshot, without_view(snapshot))
+    ]
+    assert models[0].graph_ == models[1].graph_
+    assert models[0].graph_.n_edges > 0
+    assert models[0].reached_.all()
+
+
+def test_it_can_be_the_graph_that_is_approximated(snapshot: Graph):
+    certificate = certify(snapshot, snapshot, random_state=0)
+    assert certificate.epsilon < 1e-9
+    refined = refine(snapshot, snapshot, [0, 29], [1.0, -1.0], random_state=0)
+    direct = solve_hfs(without_view(snapshot), [0, 29], [1.0, -1.0], random_state=0)
+    np.testing.assert_allclose(refined.f, direct.f, atol=1e-6)

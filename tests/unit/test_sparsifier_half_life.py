@@ -11,7 +11,6 @@ from refuses import refuses
 from ohmlearn import (
     EdgeLog,
     HFSClassifier,
-    HFSRegressor,
     StreamingSparsifier,
     certify,
     gallery,
@@ -67,13 +66,6 @@ def test_weights_are_those_of_the_formula(span, order):
     seen = (w * np.exp2((t - t.max()) / 3.0))[u != v].sum()
     assert kept.weight_seen_ == pytest.approx(seen, rel=1e-6)
     assert kept.latest_ == t.max()
-
-
-def test_unit_weights_and_integer_ids_fade_alike():
-    u, v, _, t = stream(30, 500, 50.0)
-    one = keeps_all(3.0).update(u, v, None, t).snapshot()
-    two = keeps_all(3.0).update(u.astype(np.int32), v.astype(np.int32), np.ones(500), t).snapshot()
-    assert one == two
 
 
 def state_of(sparsifier):
@@ -203,24 +195,6 @@ def test_an_estimator_answers_for_the_faded_graph(epsilon):
     assert automatic.gamma_ == pytest.approx(automatic_gamma(len(labels), 2, mean), rel=1e-5)
 
 
-def test_a_regressor_forgets_too():
-    u, v, w, t = stream(40, 2000, 60.0)
-    exact = Graph.from_edges(u, v, w * np.exp2((t - t.max()) / 8.0))
-    how = {"gamma": 0.3, "passes": 40, "random_state": 0}
-    model = HFSRegressor(half_life=8.0, **how).fit_edges([(u, v, w, t)], {0: 1.0, 1: 3.0, 2: 2.0})
-    truth = HFSRegressor(epsilon=None, **how).fit_edges(exact, {0: 1.0, 1: 3.0, 2: 2.0})
-    np.testing.assert_allclose(model.transduction_, truth.transduction_, atol=1e-5)
-    with pytest.raises(ValueError, match="these edges have no times"):
-        model.fit(np.zeros((5, 1)), [1.0, 2.0, None, None, None])
-
-
-def test_passes_are_left_out_if_nothing_was_dropped():
-    path = gallery.path(20).edges()
-    edges = [(*path, np.linspace(0.0, 5.0, 19))]
-    model = HFSClassifier(half_life=1.0, random_state=0).fit_edges(edges, {0: "a", 19: "b"})
-    assert model.n_iter_ == 1
-
-
 def test_old_edges_between_components_do_not_count():
     """H may have lost a path of such edges a little earlier."""
     component = np.array([0, 0, 1], dtype=np.int32)
@@ -229,21 +203,6 @@ def test_old_edges_between_components_do_not_count():
     kept = view.weigh(u, v, None, t, component)
     assert kept[0].tolist() == [0, 1]
     np.testing.assert_allclose(kept[2], [2.0**-25, 2.0**-15], rtol=1e-6)
-
-
-REFUSED = [
-    ({"half_life": -1}, "half_life must be a positive number"),
-    ({"half_life": 1e-300}, "half_life must be at least 1e-100"),
-    ({"half_life": "soon"}, "half_life must be a positive number"),
-    ({"half_life": 1, "horizon": 2}, "give only one of them"),
-    ({"half_life": 1, "scheme": "online"}, 'half_life needs scheme="resample"'),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_refused_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        StreamingSparsifier(**options)
 
 
 @pytest.mark.parametrize("memory", [{"half_life": "5min"}, {"horizon": "1h"}])

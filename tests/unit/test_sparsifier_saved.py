@@ -20,28 +20,6 @@ def stream(n_edges=12_000, n_nodes=60):
     return u, v, rng.lognormal(size=n_edges)
 
 
-# The arrays of a state of the C++ sampler.
-STATE = [
-    "nodes",
-    "clusters",
-    "pairs",
-    "u",
-    "v",
-    "w",
-    "chance",
-    "n_sorted",
-    "position",
-    "n_self_loops",
-    "n_zero_weights",
-    "n_resamples",
-    "capacity",
-    "n_expected",
-    "beta",
-    "correction",
-    "weight_seen",
-]
-
-
 @pytest.fixture(scope="module")
 def native():
     return StreamingSparsifier(n_nodes=60, epsilon=0.9, random_state=0).update(*stream())
@@ -89,14 +67,10 @@ def put(at, value):
     [
         ({"w": put(5, np.nan)}, "row 5 has weight nan"),
         ({"w": put(5, -1.0)}, "row 5 has weight -1"),
-        ({"w": put(5, 0.0)}, "row 5 has weight 0"),
-        ({"w": put(5, np.inf)}, "row 5 has weight inf"),
         ({"w": lambda w: w[:-1]}, r"u, v, w and chance have (\d+), \1, \d+ and \1 rows"),
         ({"chance": lambda p: p[:-1]}, r"u, v, w and chance have (\d+), \1, \1 and \d+ rows"),
-        ({"chance": put(5, -0.1)}, "row 5 was kept with probability -0.1"),
         ({"chance": put(5, 1.5)}, "row 5 was kept with probability 1.5"),
         ({"chance": put(5, np.nan)}, "row 5 was kept with probability nan"),
-        ({"chance": None}, "chance is missing"),
         ({"u": put(0, -1)}, r"row 0 joins nodes -1 and \d+ of 60"),
         ({"v": put(0, 60)}, r"row 0 joins nodes \d+ and 60 of 60"),
         ({"u": put(300, 0)}, "row 300 is not in order"),
@@ -105,15 +79,9 @@ def put(at, value):
             {"nodes": lambda nodes: nodes[:, :-1]},
             r"nodes must be rows of 64 uint8, got uint8 of shape \(60, 63\)",
         ),
-        ({"nodes": np.ravel}, r"nodes must be rows of 64 uint8, got uint8 of shape \(3840,\)"),
         # Each float of the record becomes nan.
         ({"nodes": put(3, 255)}, "the record of node 3 holds a number out of its range"),
-        (
-            {"clusters": lambda clusters: clusters.astype(np.int8)},
-            r"clusters must be rows of \d+ uint8, got int8 of shape",
-        ),
         ({"position": put((), -1)}, "the number of edges seen is -1"),
-        ({"position": np.float64}, r"position must be a single int64, got float64 of shape \(\)"),
         ({"position": np.ravel}, r"position must be a single int64, got int64 of shape \(1,\)"),
         ({"n_self_loops": put((), 12_001)}, "12001 of 12000 edges are self-loops"),
         ({"n_zero_weights": put((), -1)}, r"-1 of \d+ edges have zero weight"),
@@ -127,12 +95,7 @@ def put(at, value):
         ({"weight_seen": put(0, np.inf)}, "the weight seen is inf"),
         ({"weight_seen": lambda lanes: lanes[1:]}, "weight_seen must have 8 entries, got 7"),
         ({"u": lambda u: u.astype(np.int64)}, r"u must be a vector of int32, got int64 of shape"),
-        (
-            {"w": lambda w: w[np.newaxis]},
-            r"w must be a vector of float32, got float32 of shape \(1",
-        ),
         ({"w": lambda w: w.astype(">f4")}, r"w must be a vector of float32, got >f4 of shape"),
-        *(({name: None}, f"{name} is missing") for name in STATE),
         ({"parameters": None}, "its parameters are missing"),
         ({"parameters": lambda _: np.array(3)}, "its parameters are missing"),
     ],
@@ -141,16 +104,18 @@ def test_arrays_that_no_sampler_has(native, tmp_path, changes, message):
     assert re.search(message, refusal(native, tmp_path, **changes))
 
 
+def test_no_array_of_the_sampler_may_be_missing(native, tmp_path):
+    for name in native.get_state().keys() - {"parameters"}:
+        assert refusal(native, tmp_path, **{name: None}) == f"{name} is missing"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"row_u": put(4, -1)}, "a node of row 4 is out of range"),
-        ({"row_v": put(4, 60)}, "a node of row 4 is out of range"),
         ({"row_a": put(4, np.nan)}, "the weight of row 4 is out of range"),
-        ({"row_p": put(4, 0.0)}, "p of row 4 is out of range"),
         ({"row_p": put(4, 1.5)}, "p of row 4 is out of range"),
         ({"row_p": put(4, 1e-300)}, "the weight of row 4 is out of range"),
-        ({"row_q": put(4, 0)}, "q of row 4 is out of range"),
         ({"row_q": put(4, 2**62)}, "q of row 4 is out of range"),
         ({"buffer_u": put(1, 59)}, "a node of waiting edge 1 is out"),
         ({"buffer_a": put(1, -1.0)}, "the weight of waiting edge 1 is out"),
@@ -164,20 +129,12 @@ def test_arrays_that_no_sampler_has(native, tmp_path, changes, message):
         ({"n_blocks": put((), -1)}, "n_blocks = -1 is out of range"),
         ({"n_edges_seen": put((), 5)}, r"\d+ rows cannot come from -?\d+ edges"),
         ({"merged": lambda _: np.array(0.5)}, "merged must be an integer, got 0.5"),
-        ({"weight_seen": put((), np.nan)}, "weight_seen must be present as a single finite number"),
         ({"weight_seen": put((), -1.0)}, "weight_seen = -1.0 is out of range"),
         ({"epsilon": put((), 0.5)}, "sketches differ: epsilon = 0.9 and 0.5"),
-        ({"n_nodes": lambda _: np.arange(3)}, "n_nodes must be present as a single finite number"),
     ],
 )
 def test_arrays_that_the_scheme_of_the_paper_does_not_have(paper, tmp_path, changes, message):
     assert re.search(message, refusal(paper, tmp_path, **changes))
-
-
-def test_states_of_both_samplers_are_arrays_by_name(native, paper):
-    assert list(native.get_state()) == ["parameters", *STATE]
-    for sparsifier in (native, paper):
-        assert {type(array) for array in sparsifier.get_state().values()} == {np.ndarray}
 
 
 def test_files_of_version_1_are_refused(native, tmp_path):
@@ -205,18 +162,14 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
     ("name", "value", "message"),
     [
         ("n_nodes", 61, "there are records for 60 of 61 nodes"),
-        ("n_nodes", 2**30, "there are records for 60 of 1073741824 nodes"),
         ("n_nodes", 2**40, "n_nodes must lie between"),
         ("n_nodes", "60", "its parameter n_nodes = '60' has the wrong type"),
-        ("epsilon", None, "its parameter epsilon = None has the wrong type"),
         ("epsilon", 10**400, "its parameter epsilon = 1000"),
         ("epsilon", float("nan"), "epsilon must be a number above 0 and below 1, got nan"),
         ("scheme", "best", "scheme must be one of"),
         ("scheme", "paper", "seed must be present as a single finite number"),
         ("memory", "9" * 400 + "TB", ""),
-        ("max_edges", 120, "the capacity is"),
         ("max_edges", 10, "max_edges = 10 is fewer than two edges for each of 60 nodes"),
-        ("n_jobs", 0, "n_jobs = 0 has no meaning"),
         ("n_jobs", 2**31, "n_jobs must be at most 4096 threads, got 2147483648"),
         ("verbose", [], r"its parameter verbose = \[\] has the wrong type"),
         ("seed", None, "its parameter seed = None has the wrong type"),

@@ -32,13 +32,6 @@ def dumbbell(n=120):
     return Graph.from_edges(np.r_[u, u + n, 0], np.r_[v, v + n, n], w)
 
 
-@pytest.mark.parametrize("scheme", ["resample", "online"])
-def test_a_small_graph_is_kept_as_it_is(scheme):
-    path = gallery.path(20)
-    kept = StreamingSparsifier(n_nodes=20, scheme=scheme, random_state=0).update(path).snapshot()
-    np.testing.assert_allclose(kept.laplacian().toarray(), path.laplacian().toarray(), rtol=1e-6)
-
-
 def test_bridges_keep_their_weight():
     graph = dumbbell()
     for seed in range(5):
@@ -107,12 +100,6 @@ def test_merging_is_as_good_as_one_stream(at_once):
     assert Ruler(graph).epsilon(root.snapshot()) < 0.9
 
 
-def test_nodes_may_appear_at_any_time():
-    sparsifier = StreamingSparsifier(random_state=0).update([0], [1]).update([5], [9])
-    assert sparsifier.snapshot().n_nodes == 10
-    assert sparsifier.stats_["n_nodes"] == 10
-
-
 def test_counts():
     sparsifier = StreamingSparsifier(random_state=0)
     sparsifier.update([0, 1, 2, 2], [1, 1, 0, 1], [2.0, 5.0, 0.0, 0.5])
@@ -122,9 +109,10 @@ def test_counts():
     assert (sparsifier.n_resamples_, sparsifier.epsilon_nominal_) == (0, 0.0)
 
 
-def test_a_bad_batch_leaves_all_as_it_was():
+@pytest.mark.parametrize("scheme", ["resample", "paper"])
+def test_a_bad_batch_leaves_all_as_it_was(scheme):
     u, v, w = blocks_with_bridges().edges()
-    sparsifier = made("resample", 3, (u, v, w))
+    sparsifier = made(scheme, 3, (u, v, w))
     before = pickle.dumps(sparsifier)
     bad = w.copy()
     bad[777] = -1.0
@@ -137,14 +125,6 @@ def test_a_bad_batch_leaves_all_as_it_was():
     with pytest.raises(ValueError, match="batch 0 is tuple of length 1"):
         sparsifier.update(([0],))
     assert pickle.dumps(sparsifier) == before
-
-
-def test_a_batch_may_come_as_one_tuple():
-    u, v, w = blocks_with_bridges().edges()
-    apart = made("resample", 3, (u, v, w))
-    assert made("resample", 3).update((u, v, w)).stats_ == apart.stats_
-    unit = StreamingSparsifier(n_nodes=450, random_state=3).update((u, v)).update((u, v, None))
-    assert unit.weight_seen_ == 2 * len(u)
 
 
 def test_graphs_of_other_libraries_are_told_the_way():
@@ -169,18 +149,14 @@ def test_weights_at_the_ends_of_the_range():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"epsilon": 1.5}, "epsilon must be a number above 0 and below 1, got 1.5"),
         ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
         ({"constants": 3}, "constants must be one of"),
-        ({"max_edges": 5, "memory": "1GB"}, "max_edges = 5 and memory = '1GB' both set the budget"),
         ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
         ({"max_edges": 9, "n_nodes": 5}, "max_edges = 9 is fewer than two edges for each of 5"),
-        ({"memory": "1GB"}, "memory needs n_nodes, because the nodes use part of it"),
-        ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
-        ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),
         ({"max_edges": 9, "scheme": "online"}, "a budget needs scheme"),
-        ({"scheme": "paper"}, "must know the number of nodes"),
         ({"n_nodes": 2.5}, "n_nodes must be an integer, got 2.5"),
+        ({"half_life": -1}, "half_life must be a positive number"),
+        ({"half_life": 1e-300}, "half_life must be at least 1e-100"),
     ],
 )
 def test_bad_parameters_are_refused_when_it_is_made(parameters, message):
@@ -194,17 +170,11 @@ def test_a_budget_is_compared_with_the_nodes_that_come():
         sparsifier.update([0], [1])
 
 
-def test_repr_shows_what_was_set():
-    assert repr(StreamingSparsifier()) == "StreamingSparsifier()"
-    made = StreamingSparsifier(n_nodes=10, epsilon=0.8, n_jobs=2)
-    assert repr(made) == "StreamingSparsifier(n_nodes=10, epsilon=0.8, n_jobs=2)"
-
-
 def test_update_takes_any_stream():
     u, v, w = gallery.complete(60).edges()
     whole = StreamingSparsifier(random_state=0).update(u, v, w)
     halves = [(u[:900], v[:900], w[:900]), (u[900:], v[900:], w[900:])]
-    for stream in (gallery.complete(60), halves, iter(halves), (u, v, w)):
+    for stream in (gallery.complete(60), halves, iter(halves), (u, v, w), (u, v), (u, v, None)):
         assert StreamingSparsifier(random_state=0).update(stream).snapshot() == whole.snapshot()
 
 
@@ -345,13 +315,6 @@ def test_arrays_that_are_not_aligned():
     assert not ends.flags.aligned
     assert Graph.from_edges(ends[:3], ends[1:]).n_edges == 3
     assert StreamingSparsifier(random_state=0).update(ends[:3], ends[1:]).n_rows_ == 3
-
-
-@pytest.mark.parametrize("text", ["500mb", "0.5GB", " 500 MB "])
-def test_memory_as_people_write_it(text):
-    assert (
-        StreamingSparsifier(n_nodes=1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
-    )
 
 
 def test_weights_that_cannot_be_stored_are_refused():

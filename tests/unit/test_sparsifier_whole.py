@@ -39,6 +39,7 @@ def test_no_edge_is_dropped_within_the_target(options):
     np.testing.assert_array_equal(found[1], v[order])
     np.testing.assert_allclose(found[2], w[order], rtol=1e-6)
     assert sparsifier.epsilon_estimate_ == 0.0
+    assert sparsifier.replicate() == sparsifier.snapshot()
 
 
 @pytest.mark.parametrize("forget", [{}, {"half_life": 1e3}, {"horizon": math.inf}])

@@ -149,7 +149,7 @@ def test_bad_random_state(random_state):
 
 
 def test_memory_in_bytes():
-    for given, size in ((7, 7), ("500MB", 500_000_000), ("1.5 GiB", 3 << 29)):
+    for given, size in ((7, 7), (" 500 mb ", 500_000_000), ("1.5 GiB", 3 << 29)):
         assert check_memory("memory", given) == size
     with refuses(parameter="memory", value="2 k b"):
         check_memory("memory", "2 k b")
