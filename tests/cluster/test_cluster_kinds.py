@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import dask
 import numpy as np
 import pytest
 
@@ -39,13 +38,6 @@ def test_partitions_have_the_same_kinds(tmp_path: Path):
     found = label(paths, known, calibration=None, random_state=0, **how)
     answers = dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))
     assert all(answer == "eo"[int(node.split(":")[1]) % 2] for node, answer in answers.items())
-
-
-def test_named_kinds_of_batches():
-    parts = [dask.delayed((U[i::3], V[i::3])) for i in range(3)]
-    edges = ClusterEdges(parts, bipartite=("user", "item"))
-    edges.sparsify(random_state=0)
-    assert len(edges.nodes) == 60
 
 
 def test_columns_of_a_data_frame():

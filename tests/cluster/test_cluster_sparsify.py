@@ -12,7 +12,7 @@ from distributed.protocol import deserialize, serialize
 from worker_deaths import disturbed_runs
 
 from benchmarks.families import FAMILIES, Ruler
-from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
+from ohmlearn import Graph, StreamingSparsifier, sparsify
 from ohmlearn.cluster import LocalEdges
 from ohmlearn.cluster.partition_sparsifier import (
     Partial,
@@ -140,17 +140,6 @@ def test_where_nothing_is_dropped_it_is_the_graph_itself(two: Client, kind: str)
     assert (stats["n_self_loops_dropped"], stats["n_zero_weights_dropped"]) == (1, 1)
 
 
-def test_one_partition_is_the_plain_sparsifier(four: Client):
-    u, v, w = gallery.complete(300).edges()
-    edges = ClusterEdges([dask.delayed((u, v, w))], client=four)
-    state = edges.sparsify(epsilon=0.9, random_state=2).get_state()
-    nodes = NodeTable()
-    plain = StreamingSparsifier(epsilon=0.9, random_state=derive_seed(2, 0, 0))
-    plain.update(*nodes.add_edges(u, v), w)
-    for name in ("u", "v", "w"):
-        np.testing.assert_array_equal(state[name], plain.get_state()[name])
-
-
 def test_a_dask_dataframe_and_its_files_have_the_same_edges(files: list[Path]):
     dd = pytest.importorskip("dask.dataframe")
     edges = ClusterEdges(dd.read_parquet(files))
@@ -198,22 +187,6 @@ def test_measured_epsilon_is_that_of_a_single_stream_at_equal_rows():
         assert len(a) == pytest.approx(plain.n_edges, rel=0.1)
         single.append(ruler.epsilon(plain))
     assert np.mean(merged) <= 1.15 * np.mean(single)
-
-
-def test_the_result_goes_on_with_more_edges(two: Client):
-    family = gallery.complete(200)
-    u, v, w = family.edges()
-    half = len(u) // 2
-    parts = [dask.delayed((u[:half], v[:half], w[:half])) for _ in range(2)]
-    edges = ClusterEdges(parts, client=two)
-    found = edges.sparsify(epsilon=0.5, random_state=0)
-    a, b = edges.nodes.add_edges(u[half:], v[half:])
-    found.update(a, b, 2.0 * w[half:])
-    assert found.nodes is edges.nodes
-    ids = edges.nodes.ids()
-    a, b, weights = found.snapshot().edges()
-    h = Graph.from_edges(ids[a], ids[b], weights / 2, n_nodes=200)
-    assert Ruler(family).epsilon(h) < 0.5
 
 
 def test_sparsifiers_travel_as_frames_of_bytes(files: list[Path]):

@@ -76,14 +76,14 @@ def test_each_form_gives_the_same_edges(columns, kind, skip_bad):
         assert raw.n_bad == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", fuzz.BODIES)
 def test_damaged_bodies(form):
     # In another process: damaged Arrow data must not end this one.
     script = Path(fuzz.__file__)
-    command = [sys.executable, str(script), "--form", form, f"--count={COUNT}"]
+    command = [sys.executable, str(script), "--only", form, f"--count={COUNT}"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    read, refused = (int(word) for word in done.stdout.split() if word.isdecimal())
-    assert read > 0
-    assert refused > 0
-    assert read + refused == COUNT
+    _, _, read, _, refused = done.stdout.split()
+    assert min(int(read), int(refused)) > 0
+    assert int(read) + int(refused) == COUNT

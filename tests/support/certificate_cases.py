@@ -12,9 +12,8 @@ from fractions import Fraction
 import numpy as np
 import scipy.linalg
 
+from benchmarks.families import Ruler
 from ohmlearn import Graph
-
-KINDS = ("pendant", "parts", "tree", "tiny", "large")
 
 
 @dataclass
@@ -59,6 +58,11 @@ def faults(pair, certificate, rounding=1e-9):
         }
     found += [what for what, holds in checks.items() if not holds]
     return found
+
+
+def energy_ratios(h, g):
+    """Return the extremes of x'L_H x / x'L_G x over the complement of the null space of L_G."""
+    return Ruler(g).ratios(h)[[0, -1]]
 
 
 def count_below(pair, t):

@@ -1,27 +1,19 @@
 """Read damaged files: each must give edges or raise a SourceError.
 
 Text must also give the same edges, or the same error, for any size of the blocks that are read.
-The suite runs a few files per reader. The following commands run more, each batch in a separate
-process, so that a crash or a hang is reported with its seed:
-
-    python tests/support/fuzz_readers.py --count 10000
-    python tests/support/fuzz_readers.py --reader parquet --first 4711 --count 1  # one seed again
+The suite runs a few files per reader; fuzz_driver.py says how to run more.
 """
 
-import argparse
 import contextlib
 import gzip
 import io
 import json
 import os
-import resource
-import subprocess
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
 from unittest import mock
 
+import fuzz_driver
 import numpy as np
 import pyarrow as pa
 import scipy.io
@@ -218,38 +210,13 @@ READERS = {
         ],
     ),
 }
-TEXT = (
-    "csv",
-    "text",
-    "matrix_market",
-    "csv_times",
-    "text_times",
-)  # not compressed, so that the end may be damaged
+# Not compressed, so that the end may be damaged.
+TEXT = ("csv", "text", "matrix_market", "csv_times", "text_times")
 CAPS = {"SMALL_MATRIX": 1 << 18, "BATCH_BYTES": 1 << 16}  # small files exceed these limits
 LIVELY = [
-    b"\n",
-    b"\r",
-    b"\r\n",
-    b'"\n',
-    b'""',
-    b",",
-    b'"',
-    b"\t",
-    b"\0",
-    b"\xff",
-    b"-",
-    b"nan",
-    b"1e999",
-    b"#",
-    b"%",
-    b"9" * 30,
-    b"9999-12-31",
-    b"2026-",
-    b"T25:00",
-    b" 12:30",
-    b"+02:00",
-    b"inf",
-]
+    b"\n", b"\r", b"\r\n", b'"\n', b'""', b",", b'"', b"\t", b"\0", b"\xff", b"-", b"nan", b"1e999",
+    b"#", b"%", b"9" * 30, b"9999-12-31", b"2026-", b"T25:00", b" 12:30", b"+02:00", b"inf",
+]  # fmt: skip
 
 
 def damage(data: bytes, rng: np.random.Generator) -> bytes:
@@ -328,46 +295,6 @@ def run(reader: str, seed: int, folder: str) -> str:
     return "refused" if isinstance(found[0], str) else "edges"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reader", choices=READERS)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10_000)
-    options = parser.parse_args()
-    if options.reader:
-        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-        with tempfile.TemporaryDirectory() as folder:
-            outcomes = []
-            for seed in range(options.first, options.first + options.count):
-                print(seed, file=sys.stderr)  # the last one printed is the one that crashed
-                outcomes.append(run(options.reader, seed, folder))
-        print(f"{outcomes.count('edges')} read, {outcomes.count('refused')} refused")
-        return
-    failed = False
-    for reader in READERS:
-        read = refused = 0
-        step = min(1000, options.count)
-        for first in range(options.first, options.first + options.count, step):
-            command = [sys.executable, __file__, "--reader", reader, f"--first={first}"]
-            try:
-                done = subprocess.run(
-                    [*command, f"--count={step}"], capture_output=True, text=True, timeout=300
-                )
-                trouble = "" if done.returncode == 0 else f"exit code {done.returncode}"
-                output, errors = done.stdout, done.stderr
-            except subprocess.TimeoutExpired as error:
-                trouble, output = "no end", ""
-                errors = (error.stderr or b"").decode()
-            if trouble:
-                failed = True
-                print(f"{reader}: {trouble}; {errors[-2000:]}")
-            else:
-                words = output.split()
-                read, refused = read + int(words[0]), refused + int(words[2])
-        print(f"{reader}: {read} read, {refused} refused", flush=True)
-    sys.exit(failed)
-
-
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main()
+    fuzz_driver.main(READERS, run)

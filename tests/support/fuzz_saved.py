@@ -1,26 +1,18 @@
 """Change saved sparsifiers and models, correct their checksums: each is refused or can be used.
 
-The suite runs a few. The following commands run more, each batch in a separate process, so that a
-crash or a hang is reported with its seed:
-
-    python tests/support/fuzz_saved.py --count 20000
-    python tests/support/fuzz_saved.py --models --count 20000
-    python tests/support/fuzz_saved.py --alone --first 4711 --count 1  # one seed again
+The suite runs a few; fuzz_driver.py says how to run more.
 """
 
-import argparse
 import functools
 import hashlib
 import io
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import warnings
 from dataclasses import asdict
 from pathlib import Path
 
+import fuzz_driver
 import numpy as np
 from fuzz_readers import damage
 
@@ -39,22 +31,8 @@ KINDS = [
     {"epsilon": 0.9, "horizon": "100min"},
 ]
 NUMBERS = [0, 1, -1, 2, 3, 59, 60, 61, 2**31 - 1, 2**31, 2**59, 2**63 - 1, -(2**63)]
-FLOATS = [
-    0.0,
-    -0.0,
-    -1.0,
-    0.5,
-    1.0,
-    5e-324,
-    1e-300,
-    1e-30,
-    1e27,
-    1e39,
-    1e300,
-    np.inf,
-    -np.inf,
-    np.nan,
-]
+FLOATS = [0.0, -0.0, -1.0, 0.5, 1.0, 5e-324, 1e-300, 1e-30, 1e27, 1e39, 1e300]
+FLOATS += [np.inf, -np.inf, np.nan]
 VALUES = [
     None, True, False, 0, -1, 1, 60, 61, 2**31, 2**62, 2**64, 10**400, 0.5, -0.5, 1e-200, 1e300, "",
     "paper", "online", "theory", "1 cup", "9" * 400 + "TB", "1GB", [], {}, [[1]],
@@ -277,37 +255,8 @@ def ask(model: HFSClassifier | HFSRegressor) -> None:
             model.predict(model.X_[:2])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--alone", action="store_true", help="in this process")
-    parser.add_argument("--models", action="store_true", help="not sparsifiers")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=20_000)
-    options = parser.parse_args()
-    if options.alone:
-        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-        outcomes = []
-        with tempfile.TemporaryDirectory() as folder:
-            for seed in range(options.first, options.first + options.count):
-                print(seed, file=sys.stderr)  # the last one printed is the one that crashed
-                outcomes.append((run_model if options.models else run)(seed, folder))
-        print(f"{outcomes.count('used')} used, {outcomes.count('refused')} refused")
-        return
-    failed, used, refused = False, 0, 0
-    for first in range(options.first, options.first + options.count, 1000):
-        count = min(1000, options.first + options.count - first)
-        command = [sys.executable, __file__, "--alone", f"--first={first}", f"--count={count}"]
-        command += ["--models"] * options.models
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
-        if done.returncode != 0:
-            failed = True
-            print(f"exit code {done.returncode}; {done.stderr[-3000:]}", flush=True)
-            continue
-        words = done.stdout.split()
-        used, refused = used + int(words[0]), refused + int(words[2])
-    print(f"{used} used, {refused} refused")
-    sys.exit(failed)
+RUNS = {"sparsifiers": run, "models": run_model}
 
 
 if __name__ == "__main__":
-    main()
+    fuzz_driver.main(RUNS, lambda kind, seed, folder: RUNS[kind](seed, folder))

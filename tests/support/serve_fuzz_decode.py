@@ -1,20 +1,13 @@
 """Decode damaged bodies: each must give a batch or raise BadBody, in little memory.
 
-The suite runs a few bodies per form. The following commands run more, each thousand in a separate
-process, so that a crash or a hang is reported with its seed:
-
-    python tests/support/serve_fuzz_decode.py --count 10000
-    python tests/support/serve_fuzz_decode.py --form arrow --first 4711 --count 1  # one seed again
+The suite runs a few bodies per form; fuzz_driver.py says how to run more.
 """
 
-import argparse
 import io
 import json
-import resource
-import subprocess
-import sys
 import time
 
+import fuzz_driver
 import numpy as np
 import pyarrow as pa
 from fuzz_readers import DATES, NAMES, NUMBERS, UNIX, U, V, W, damage
@@ -94,7 +87,7 @@ def damage_numbers(body: bytes, rng: np.random.Generator) -> bytes:
     return bytes(result)
 
 
-def run(form: str, seed: int) -> str:
+def run(form: str, seed: int, folder: str) -> str:
     """Decode one damaged body; return "edges" or "refused"."""
     rng = np.random.default_rng(seed)
     bodies = BODIES[form]
@@ -132,39 +125,5 @@ def run(form: str, seed: int) -> str:
     return "edges"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--form", choices=BODIES)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--here", action="store_true", help="in this process")
-    options = parser.parse_args()
-    if options.here:
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        outcomes = []
-        for seed in range(options.first, options.first + options.count):
-            print(seed, file=sys.stderr)  # the last one printed is the one that crashed
-            outcomes.append(run(options.form, seed))
-        print(f"{outcomes.count('edges')} {outcomes.count('refused')}")
-        return
-    failed = False
-    for form in [options.form] if options.form else BODIES:
-        edges = refused = 0
-        step = min(5000, options.count)
-        for first in range(options.first, options.first + options.count, step):
-            command = [sys.executable, __file__, "--here", "--form", form, f"--first={first}"]
-            done = subprocess.run(
-                [*command, f"--count={step}"], capture_output=True, text=True, timeout=600
-            )
-            if done.returncode:
-                failed = True
-                print(f"{form}: exit code {done.returncode}; {done.stderr[-2000:]}")
-            else:
-                counts = done.stdout.split()
-                edges, refused = edges + int(counts[0]), refused + int(counts[1])
-        print(f"{form}: {edges} read, {refused} refused", flush=True)
-    sys.exit(failed)
-
-
 if __name__ == "__main__":
-    main()
+    fuzz_driver.main(BODIES, run, gigabytes=4)

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from refuses import refuses
 from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import LaplacianSolver, sparsify
@@ -135,12 +134,3 @@ def test_options_of_commands():
         assert render(f"{token}", style) == option
     assert render(f"{Param('epsilon', 1)}", option_style(main.commands["log"])) == "--epsilon 1"
     assert render(f"{Param('max_edges', 1)}", option_style(None)) == "max_edges = 1"
-
-
-def test_the_helper_of_tests():
-    with refuses(parameter="max_edges", value=3):
-        sparsify(path(5), max_edges=3)
-    with pytest.raises(AssertionError), refuses(parameter="memory"):
-        sparsify(path(5), max_edges=3)
-    with pytest.raises(AssertionError), refuses(parameter="max_edges", value=4):
-        sparsify(path(5), max_edges=3)

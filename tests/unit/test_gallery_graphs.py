@@ -55,10 +55,6 @@ def test_chimera_is_connected_and_keeps_its_decades(n: int) -> None:
         assert 1e-2 <= weights.min() <= weights.max() <= 1e2
 
 
-def test_dense_clusters_are_connected() -> None:
-    assert count_parts(gallery.dense_clusters(1210)) == 1
-
-
 def test_stochastic_blocks_bridge_successive_blocks_only() -> None:
     u, v, _ = gallery.stochastic_blocks([20, 30, 40], p=0.5, bridges=4, random_state=0).edges()
     block = np.repeat([0, 1, 2], [20, 30, 40])

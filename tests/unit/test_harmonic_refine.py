@@ -3,20 +3,10 @@
 import numpy as np
 import pytest
 from refuses import refuses
+from stream_cases import Batches
 
 from ohmlearn import Graph, StreamingSparsifier, gallery, refine, solve_hfs, sparsify
 from ohmlearn.harmonic.block_cg import BlockCG
-
-
-class Batches:
-    """Start from the beginning in each pass."""
-
-    def __init__(self, graph, size):
-        self.edges, self.size = graph.edges(), size
-
-    def __iter__(self):
-        for start in range(0, len(self.edges[0]), self.size):
-            yield tuple(part[start : start + self.size] for part in self.edges)
 
 
 def relative_error(found, expected):

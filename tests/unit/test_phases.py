@@ -50,17 +50,6 @@ def test_a_labelling_goes_through_its_phases():
     assert "refining, pass 4 of 5" in phases_of(more)
 
 
-def test_answers_of_one_pass_are_solved_calibrated_and_checked():
-    graph, seen = gallery.complete(300), Seen()
-    labels = {node: "even" if node % 2 == 0 else "odd" for node in range(20)}
-    with watch(seen):
-        model = HFSClassifier(passes=1, epsilon=0.9, random_state=0)
-        model.fit_edges([graph.edges()], labels)
-        _ = model.label_distributions_, model.label_distributions_, model.stability_
-    expected = ["reading edges", "solving", "calibrating", "measuring stability"]
-    assert phases_of(seen) == expected
-
-
 def test_a_certificate_numbers_its_passes():
     graph, seen = gallery.complete(100), Seen()
     h = sparsify(graph, epsilon=0.9, random_state=0)
