@@ -9,7 +9,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, gallery, read_edges
-from ohmlearn.estimators import hfs_estimator
 
 PLAIN = {
     "scores_", "transduction_", "reached_", "residual_", "converged_", "gamma_", "method_",
@@ -80,11 +79,6 @@ def test_errors_change_nothing(epsilon: float | None, monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match="must"):
         model.update([MORE, ([0], [-1])])
     assert hasattr(model, "scores_") == (epsilon is None)
-
-
-def test_one_class_is_above_the_estimators():
-    own = [base for base in HFSClassifier.__mro__ if base.__module__.startswith("ohmlearn")]
-    assert own == [HFSClassifier, hfs_estimator.HFSEstimator]
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_scores_are_the_dense_ones(normalization):
     masses = s @ Y
     np.testing.assert_allclose(model.class_prior_, masses / masses.sum())
     assert model.labelled_.tolist() == [0, 33, 5, 16]
+    assert model.classes_.tolist() == ["x", "y", "z"]
     if normalization == "stable":  # the graph is connected
         centred = (expected - expected.mean(axis=0)) / np.sqrt(masses)
         centred /= np.sqrt(np.mean((centred - centred.mean(axis=1, keepdims=True)) ** 2))
@@ -58,6 +59,8 @@ def test_scores_are_the_dense_ones(normalization):
         shares = expected
     shares /= shares.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.label_distributions_, shares, atol=1e-6)
+    best = (expected / np.sqrt(masses) if normalization == "stable" else shares).argmax(axis=1)
+    assert model.transduction_.tolist() == model.classes_[best].tolist()
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.8])
@@ -244,9 +247,13 @@ def test_what_is_refused(y, weights, message):
 
 
 def test_what_regressors_and_advice_refuse():
-    with pytest.raises(ValueError, match=r"a value must be a number or a list of numbers, got {1:"):
-        HFSRegressor(epsilon=None).fit_edges(gallery.path(3), {0: {1: 0.5, 2: 0.5}})
-    with pytest.raises(ValueError, match="y should be a 1d array"):
-        HFSRegressor(epsilon=None).fit_edges(gallery.path(3), np.eye(3))
+    for y, why in (
+        ({0: {1: 0.5, 2: 0.5}}, "a value must be a number or a list of numbers"),
+        (np.eye(3), "y should be a 1d array"),
+        ([None, np.nan, None], "y has no value"),
+        (["a", "b", "c"], "y must be numbers, None or NaN"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            HFSRegressor(epsilon=None).fit_edges(gallery.path(3), y)
     with pytest.raises(ValueError, match="y must have at most one label for each node here"):
         suggest_neighbors(np.eye(4), np.eye(4))

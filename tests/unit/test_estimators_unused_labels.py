@@ -145,19 +145,6 @@ def test_if_no_labelled_node_has_an_edge_they_keep_their_labels(model):
     assert model.reached_.tolist() == [False] * 4 + [True] * 2
 
 
-def test_they_are_reported_by_every_way_to_give_labels():
-    text = (
-        "1 of the 3 labelled nodes are in no edge, such as 3; they keep their labels, which count"
-    )
-    graph = np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1)
-    graph = np.pad(graph, (0, 1))
-    with pytest.warns(UserWarning, match=text) as caught:
-        HFSClassifier(affinity="precomputed", calibration=None).fit(graph, [0, -1, 1, 1])
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match=text):
-        HFSRegressor().fit_edges(([0, 1], [1, 2]), [0.0, None, 1.0, 1.0])
-
-
 def test_with_features_labels_of_nodes_that_have_neither_these_nor_an_edge():
     pandas = pytest.importorskip("pandas")
     random = np.random.default_rng(3)

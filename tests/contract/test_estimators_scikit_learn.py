@@ -16,15 +16,13 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ohmlearn.estimators import HFSClassifier, HFSRegressor
 
-CLASSIFIERS = (HFSClassifier, HFSClassifier)
-REGRESSORS = (HFSRegressor, HFSRegressor)
 WEIGHTS = dict.fromkeys(
     (
         "check_sample_weight_equivalence_on_dense_data",
         "check_sample_weight_equivalence_on_sparse_data",
     ),
     "points of weight 0 stay in the graph, and points given twice are two nodes; "
-    "test_semi_supervised_label_weights has what holds instead",
+    "test_estimators_label_weights has what holds instead",
 )
 # scikit-learn exempts its own semi-supervised classifiers from this by their names.
 CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
@@ -33,9 +31,9 @@ CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:all labels are")  # one of the checks does this on purpose
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
+@pytest.mark.parametrize("estimator", [HFSClassifier, HFSRegressor])
 def test_estimator_checks(estimator):
-    expected = WEIGHTS | CLASSES if estimator in CLASSIFIERS else WEIGHTS
+    expected = WEIGHTS | CLASSES if estimator is HFSClassifier else WEIGHTS
     results = check_estimator(estimator(), expected_failed_checks=expected)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected)
@@ -49,28 +47,25 @@ def moons():
     return X, truth, y
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_pipeline_search_clone_and_pickle(classifier, moons):
+def test_pipeline_search_clone_and_pickle(moons):
     X, truth, y = moons
-    model = make_pipeline(StandardScaler(), classifier(random_state=0))
+    model = make_pipeline(StandardScaler(), HFSClassifier(random_state=0))
     assert np.mean(model.fit(X, y).predict(X) == truth) > 0.98
     search = GridSearchCV(
-        classifier(random_state=0), {"n_neighbors": [5, 40], "gamma": [0.1, 1.0]}, cv=3
+        HFSClassifier(random_state=0), {"n_neighbors": [5, 40], "gamma": [0.1, 1.0]}, cv=3
     ).fit(X, truth)
     assert search.best_score_ > 0.98
-    fitted = classifier(random_state=0).fit(X, y)
+    fitted = HFSClassifier(random_state=0).fit(X, y)
     again = clone(fitted).fit(X, y)
     loaded = pickle.loads(pickle.dumps(fitted))
     for other in (again, loaded):
         assert np.array_equal(other.label_distributions_, fitted.label_distributions_)
         assert np.array_equal(other.predict_proba(X), fitted.predict_proba(X))
-    # An unpickled stream continues.
-    if classifier is HFSClassifier:
-        more = (np.arange(299), np.arange(1, 300))
-        assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)
+    more = (np.arange(299), np.arange(1, 300))  # an unpickled stream continues
+    assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIERS[0], REGRESSORS[0]])
+@pytest.mark.parametrize("estimator", [HFSClassifier, HFSRegressor])
 def test_weights_pass_through_a_pipeline(estimator, moons):
     X, _, y = moons
     y = np.where(y < 0, np.nan, y)
