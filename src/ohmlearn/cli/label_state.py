@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -30,13 +30,14 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.estimators.state_file import Recorded, StateFile, has_answer
-from ohmlearn.features import NodeFeatures
-from ohmlearn.features.feature_classifier import FeatureClassAnswer
-from ohmlearn.features.feature_problem import KnownGraph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
+
+if TYPE_CHECKING:  # the package imports scikit-learn, which labels without features do not need
+    from ohmlearn.features import NodeFeatures
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 __all__ = ["label_with_state", "load_state"]
 
@@ -274,13 +275,15 @@ class StateJob:
 
 
 def _answer_with_features(
-    options: Options, found: Labelling, features: NodeFeatures, stream: Edges
-) -> FeatureClassAnswer:
+    options: Options, found: Labelling, features: "NodeFeatures", stream: Edges
+) -> "FeatureClassAnswer":
     """Return the answer of features and of the edges and labels in a state, which stay as they are.
 
     Ids that only the features have become nodes of the answer, but not of the state: so the numbers
     of later nodes, and with them later answers, do not depend on the features.
     """
+    from ohmlearn.features.feature_problem import KnownGraph
+
     labels, _ = _join_labels(found, None)
     nodes = copy(found.kept.nodes)
     assert nodes is not None
