@@ -34,6 +34,7 @@ __all__ = [
     "Constraints",
     "Interval",
     "Options",
+    "RandomState",
     "check_at_least",
     "check_count",
     "check_fraction",
@@ -124,6 +125,7 @@ POSITIVE = Interval(Real, SMALLEST, LARGEST)
 Constraints = Mapping[str, tuple[Any, ...]]
 ARRAY = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array")
 CALLABLE = Allowed(callable, "a function")
+RandomState = int | np.random.Generator | np.random.RandomState | None  # of a public function
 RANDOM_STATE = (
     None,
     Interval(Integral, 0, 2**64 - 1),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import has_fit_parameter
@@ -22,6 +22,7 @@ from ohmlearn.estimators.calibration import DEFAULT
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters, NumberProblem
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["PRIOR", "Classes", "Numbers", "Predictor", "Task"]
 
@@ -42,7 +43,7 @@ class Predictor:
     columns: NDArray[np.int64] | None = None  # of the classes of the model; None for numbers
     n_columns: int = 1
 
-    def __call__(self, rows: Any) -> Floats:
+    def __call__(self, rows: Matrix) -> Floats:
         with _explained(self.model, self.n_labels):
             if self.columns is None:
                 return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
@@ -57,7 +58,11 @@ class _Task:
     _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
 
     def _fit(
-        self, estimator: Any, rows: tuple[Any, Any], weights: Floats, unweighted: tuple[Any, Any]
+        self,
+        estimator: BaseEstimator,
+        rows: tuple[Any, Any],
+        weights: Floats,
+        unweighted: tuple[Any, Any],
     ) -> Any:
         """Return a fitted clone; `unweighted` rows are for estimators that take no weights."""
         model = clone(estimator)
@@ -101,7 +106,7 @@ class Classes(_Task):
             for inverse in INVERSE_PENALTIES
         ]
 
-    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+    def fit(self, estimator: BaseEstimator, Z: Matrix, labels: NodeLabels) -> Predictor:
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
         if np.ptp(codes) == 0:
             estimator = DummyClassifier()  # others refuse a single class
@@ -195,7 +200,7 @@ class Numbers(_Task):
         """Return ridge regression."""
         return [Ridge()]
 
-    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+    def fit(self, estimator: BaseEstimator, Z: Matrix, labels: NodeLabels) -> Predictor:
         rows = Z, labels.values[:, 0]
         return Predictor(self._fit(estimator, rows, labels.weights, rows), len(labels.nodes))
 
@@ -272,7 +277,7 @@ def _explained(model: Any, n_labels: int) -> Iterator[None]:
         ) from error
 
 
-def _probabilities(model: Any, rows: Any) -> Floats:
+def _probabilities(model: Any, rows: Matrix) -> Floats:
     """Return probabilities of a classifier; without them, the soft maximum of its scores."""
     if hasattr(model, "predict_proba"):
         shares: Floats = np.asarray(model.predict_proba(rows), dtype=np.float64)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.estimators.kept_graph import KeptGraph
@@ -13,6 +14,7 @@ from ohmlearn.estimators.problem import HFSParameters
 from ohmlearn.features.expert_tasks import Floats, Mask, Predictor, Task
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.features.smoothing import Smoothing, make_room
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["ExpertAnswers", "Experts", "ScaledFeatures", "blocks"]
 
@@ -34,7 +36,7 @@ class ScaledFeatures:
         Root mean square of the lengths of centred rows.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Matrix) -> None:
         self.is_sparse = scipy.sparse.issparse(X)
         self._X = scipy.sparse.csr_array(X) if self.is_sparse else X
         self._columns = self._X.tocsc() if self.is_sparse else X
@@ -81,11 +83,11 @@ class ScaledFeatures:
         """Return some columns of all nodes, centred and scaled."""
         return (self._dense(part) - self.mean[part]) / self.scale[part]
 
-    def rows(self, chosen: Any) -> Any:
+    def rows(self, chosen: Any) -> Matrix:
         """Return all columns of some nodes, for an estimator; sparse if X is."""
         return self.scale_rows(self._X[chosen])
 
-    def scale_rows(self, rows: Any) -> Any:
+    def scale_rows(self, rows: Matrix) -> Matrix:
         """Return further rows on the same scale."""
         rows = self._like(rows)
         if self.is_sparse:
@@ -95,11 +97,11 @@ class ScaledFeatures:
             scaled[part] = (rows[part] - self.mean) / self.scale
         return scaled
 
-    def _like(self, rows: Any) -> Any:
+    def _like(self, rows: Matrix) -> Matrix:
         """Return rows as a sparse matrix if X is one, else as an array."""
         return scipy.sparse.csr_array(rows) if self.is_sparse else as_dense(rows)
 
-    def for_distances(self, rows: Any = None) -> Any:
+    def for_distances(self, rows: Matrix = None) -> Matrix:
         """Return the rows, or further ones, between which distances are computed.
 
         They are scaled if the scales of two columns differ by more than ten times. Otherwise the
@@ -118,7 +120,7 @@ def blocks(size: int, n_cells: int) -> list[slice]:
     return [slice(start, min(start + width, size)) for start in range(0, size, width)]
 
 
-def as_dense(rows: Any) -> NDArray[Any]:
+def as_dense(rows: Matrix) -> NDArray[Any]:
     """Return rows as an array."""
     dense: NDArray[Any] = rows.toarray() if scipy.sparse.issparse(rows) else rows
     return dense
@@ -136,7 +138,7 @@ class ExpertAnswers(NamedTuple):
         room = np.zeros((n_experts, n_rows, n_columns))
         return cls(room, np.zeros((n_experts, n_rows), dtype=bool))
 
-    def at(self, experts: Any, rows: Any) -> "ExpertAnswers":
+    def at(self, experts: Any, rows: Matrix) -> "ExpertAnswers":
         """Return those of some experts for some rows."""
         return ExpertAnswers(self.answers[experts][:, rows], self.applies[experts][:, rows])
 
@@ -153,7 +155,7 @@ class Experts:
         task: Task,
         problem: FeatureProblem,
         *,
-        estimator: Any,
+        estimator: BaseEstimator,
         gamma: float,
         seed: int,
         n_jobs: int | None = None,
@@ -212,7 +214,7 @@ class Experts:
             smoothed *= self.features.size / np.sqrt(total / n_nodes)
         return smoothed
 
-    def _resize(self, rows: Any) -> Any:
+    def _resize(self, rows: Matrix) -> Matrix:
         """Return rows of the same length."""
         is_sparse = scipy.sparse.issparse(rows)
         square = rows.multiply(rows).sum(axis=1) if is_sparse else np.einsum("ij,ij->i", rows, rows)
@@ -222,16 +224,16 @@ class Experts:
             return rows.multiply(scale).tocsr()
         return (rows * scale).astype(rows.dtype, copy=False)
 
-    def own_rows(self, rows: Any) -> Any:
+    def own_rows(self, rows: Matrix) -> Matrix:
         """Return rows of features of further nodes, as the estimator on own features takes them."""
         return self._as_input(0, self.features.scale_rows(rows))
 
-    def _table(self, expert: int, chosen: Any) -> Any:
+    def _table(self, expert: int, chosen: Any) -> Matrix:
         """Return rows of features or of smoothed features."""
         rows = self._smoothed[chosen] if expert == 1 else self.features.rows(chosen)
         return self._as_input(expert, rows)
 
-    def _as_input(self, expert: int, rows: Any) -> Any:
+    def _as_input(self, expert: int, rows: Matrix) -> Matrix:
         if expert == 0 and self._same_length and self._is_usual:
             rows = self._resize(rows)
         return rows if self._bases[expert] is None else rows @ self._bases[expert]

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
-from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
+from ohmlearn.checks.parameters import ARRAY, Constraints, Options, RandomState, check_fraction
 from ohmlearn.estimators.answer import SHIFT
 from ohmlearn.estimators.calibration import (
     AccuracyEstimate,
@@ -35,6 +35,7 @@ from ohmlearn.features.feature_estimator import BaseGraphFeatures
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["FeatureClassAnswer", "GraphFeatureClassifier"]
 
@@ -220,7 +221,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         graph: Any = None,
         *,
         gamma: float = 9.0,
@@ -229,7 +230,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         cv: int = 5,
         epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -246,7 +247,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         self.verbose = verbose
 
     def _read_labels(
-        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+        self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object
     ) -> Labels:
         labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
         assert labels.classes is not None
@@ -325,7 +326,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         check_fraction("alpha", alpha)
         return self.answer_.prediction_sets(alpha)
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Return the probability of each class.
 
         Parameters
@@ -342,7 +343,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         """
         return self.answer_.shares(*self._answers_for(X))
 
-    def predict(self, X: Any = None) -> NDArray[Any]:
+    def predict(self, X: Matrix = None) -> NDArray[Any]:
         """Return the class of new points, or of nodes.
 
         Parameters
@@ -360,7 +361,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Matrix, y: object, sample_weight: object = None) -> float:
         """Return the accuracy on the labelled samples.
 
         Parameters

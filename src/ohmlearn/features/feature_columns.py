@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import gammaln
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ohmlearn._warnings import warn
@@ -28,6 +29,7 @@ from ohmlearn.errors import Param
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
+from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.arrow_reader import decode
 from ohmlearn.reading.feature_table import NODES
@@ -236,7 +238,7 @@ def _list_some(names: list[str]) -> str:
 class Encoded(NamedTuple):
     """The columns of a table as numbers."""
 
-    X: Any  # array or CSR matrix
+    X: Matrix  # array or CSR matrix
     names: list[str]
     treatment: dict[str, str]  # what was done to each column, in words
     sources: list[str]  # the column of the table that each of `names` comes from
@@ -534,7 +536,7 @@ def _is_number(text: str) -> bool:
 
 
 def check_features(
-    X: Any,
+    X: Matrix,
     n_nodes: int | None = None,
     names: ArrayLike | None = None,
     most: float = sys.float_info.max,
@@ -544,7 +546,7 @@ def check_features(
     `names` are those of the columns, for messages.
     """
     is_sparse = sparse.issparse(X)
-    features: Any = X if is_sparse else np.asarray(X)
+    features: Matrix = X if is_sparse else np.asarray(X)
     if features.ndim != 2:
         remedy = "; use X.reshape(-1, 1) for a single feature" if features.ndim == 1 else ""
         raise ValueError(
@@ -608,7 +610,7 @@ def _place(i: int, j: int, names: ArrayLike | None) -> str:
     return f"row {i}, column {j}{name}"
 
 
-def take_features(estimator: Any, X: Any, **how: Any) -> Any:
+def take_features(estimator: BaseEstimator, X: Matrix, **how: Any) -> Any:
     """Return X as a matrix of finite numbers, after the checks of scikit-learn for an estimator."""
     try:
         features = validate_data(
@@ -621,7 +623,7 @@ def take_features(estimator: Any, X: Any, **how: Any) -> Any:
     return features
 
 
-def _explain(error: Exception, X: Any) -> None:
+def _explain(error: Exception, X: Matrix) -> None:
     """Say where a value is that scikit-learn could not make a number of, if that is the error."""
     said = str(error)
     if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
@@ -634,7 +636,7 @@ def _explain(error: Exception, X: Any) -> None:
         raise
 
 
-def own_features(features: Any, X: Any) -> Any:
+def own_features(features: Matrix, X: Matrix) -> Any:
     """Return features that do not change if the caller changes X."""
     if sparse.issparse(features):
         is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
@@ -648,7 +650,7 @@ def own_features(features: Any, X: Any) -> Any:
 
 
 def warn_of_leaks(
-    X: Any, labels: NodeLabels, missing: NDArray[np.bool_], names: ArrayLike | None
+    X: Matrix, labels: NodeLabels, missing: NDArray[np.bool_], names: ArrayLike | None
 ) -> None:
     """Warn of columns that may have been made from the labels; nodes without features are ignored.
 
@@ -680,7 +682,7 @@ def warn_of_leaks(
             )
 
 
-def _find_marks(X: Any, inside: Nodes, outside: Nodes, least: float) -> list[int]:
+def _find_marks(X: Matrix, inside: Nodes, outside: Nodes, least: float) -> list[int]:
     """Return columns with one value outside, and only others inside."""
     if _log_ways([len(inside), len(outside)]) <= least:
         return []
@@ -694,7 +696,7 @@ def _find_marks(X: Any, inside: Nodes, outside: Nodes, least: float) -> list[int
     ]
 
 
-def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int]:
+def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[int]:
     """Return columns with one value for nearly all labels of each class, not the same for all."""
     codes = np.argmax(values, axis=1)
     place = np.unique(_sample(codes), return_inverse=True)[1]
@@ -719,7 +721,7 @@ def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int
     return found
 
 
-def _find_linear(X: Any, nodes: Nodes, values: Floats) -> list[int]:
+def _find_linear(X: Matrix, nodes: Nodes, values: Floats) -> list[int]:
     """Return columns of which the labels are a linear function."""
     if len(nodes) < 10:  # fewer may be a linear function of a column by accident
         return []
@@ -741,7 +743,7 @@ def _log_ways(sizes: Any) -> float:
     return float(gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum())
 
 
-def _take(X: Any, nodes: Nodes, column: Any = slice(None)) -> Floats:
+def _take(X: Matrix, nodes: Nodes, column: Any = slice(None)) -> Floats:
     """Return some rows, or a part of a column, as a dense array of float64."""
     rows = X[nodes][:, column] if isinstance(column, slice) else X[:, [column]][nodes]
     dense = rows.toarray() if sparse.issparse(rows) else rows

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
@@ -32,6 +32,7 @@ from ohmlearn.features.stacking import FeatureAnswer, GraphUse
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import Affinity
+from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["BaseGraphFeatures"]
@@ -52,7 +53,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         "gamma": GAMMA,
         "cv": (Interval(Integral, 2),),
     }
-    estimator: Any
+    estimator: BaseEstimator
     gamma: float
     cv: int
     _problem: FeatureProblem
@@ -65,7 +66,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
 
     @abstractmethod
     def _read_labels(
-        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+        self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object
     ) -> Labels:
         """Check y; nodes are numbered later."""
 
@@ -83,7 +84,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
 
     # Fitting.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Matrix, y: object, sample_weight: object = None) -> Self:
         """Fit to features of all nodes, and labels of some.
 
         Parameters
@@ -107,10 +108,10 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     def fit_edges(
         self,
         edges: object,
-        X: Any,
-        y: Any,
+        X: Matrix,
+        y: object,
         *,
-        sample_weight: Any = None,
+        sample_weight: object = None,
         sparsifier: StreamingSparsifier | None = None,
     ) -> Self:
         """Fit to a stream of edges, which is read once, and features of the nodes.
@@ -151,9 +152,9 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     def _fit(
         self,
         edges: object,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        X: Matrix,
+        y: object,
+        sample_weight: object,
         sparsifier: StreamingSparsifier | None,
         *,
         is_stream: bool,
@@ -178,7 +179,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         return self
 
     def _label(
-        self, problem: FeatureProblem, y: Any, sample_weight: Any, *, refuses: bool = False
+        self, problem: FeatureProblem, y: object, sample_weight: object, *, refuses: bool = False
     ) -> None:
         """Solve for labels y; `refuses` those of nodes that the graph does not have."""
         if problem.table is not None and _is_by_row(y):
@@ -198,7 +199,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         self._found = self._solve(problem)  # an error before this line changes nothing
         self._problem = problem
 
-    def update(self, edges: object, X: Any = None) -> Self:
+    def update(self, edges: object, X: Matrix = None) -> Self:
         """Take in more edges; answers are computed again when they are asked for.
 
         Parameters
@@ -251,7 +252,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         self._problem, self._found = problem, None
         return self
 
-    def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
+    def relabel(self, y: object, *, sample_weight: object = None) -> Self:
         """Change the labels without reading the edges again.
 
         Parameters
@@ -323,7 +324,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         self._problem.save(path, about)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], estimator: Any = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], estimator: BaseEstimator | None = None) -> Self:
         """Read a saved estimator, which continues as if it had never stopped.
 
         To take in more edges with ids, read them with the ids of the estimator:
@@ -431,7 +432,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         check_is_fitted(self, "_problem")
         return self._problem.known.nodes
 
-    def _answers_for(self, X: Any) -> tuple[Floats, Mask]:
+    def _answers_for(self, X: Matrix) -> tuple[Floats, Mask]:
         """Return answers for rows, and which of them are those of the estimator alone.
 
         Rows are known nodes if X is NodeFeatures, else new points.
@@ -476,12 +477,12 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
                 f"{estimator!r}"
             )
 
-    def _take(self, X: Any, *, reset: bool) -> Any:
+    def _take(self, X: Matrix, *, reset: bool) -> Any:
         least = 2 if reset else 1
         return self._take_features(X, reset=reset, accept_sparse="csr", ensure_min_samples=least)
 
 
-def _is_by_row(y: Any) -> bool:
+def _is_by_row(y: object) -> bool:
     """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
     return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
 

@@ -23,7 +23,14 @@ from ohmlearn._defaults import NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_graph, is_matrix
-from ohmlearn.checks.parameters import N_JOBS, RANDOM_STATE, VERBOSE, Constraints, Interval
+from ohmlearn.checks.parameters import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Constraints,
+    Interval,
+    RandomState,
+)
 from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.label_input import Labels, NodeLabels, choose_labels, refuse_unknown
@@ -34,6 +41,7 @@ from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered, join_tables
 from ohmlearn.points import KnnEdges
+from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import Sample
@@ -114,7 +122,7 @@ class GraphEstimator(BaseEstimator):
     graph: Any
     epsilon: float | None
     max_edges: int | None
-    random_state: Any
+    random_state: RandomState
     n_jobs: int | None
     verbose: int
     _seed: int
@@ -132,7 +140,7 @@ class GraphEstimator(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _take_features(self, X: Any, *, reset: bool, **how: Any) -> Any:
+    def _take_features(self, X: Matrix, *, reset: bool, **how: Any) -> Any:
         """Return a matrix after a check; with `reset`, its columns are those of later ones."""
         if not isinstance(X, NodeFeatures):
             return take_features(self, X, reset=reset, **how)
@@ -147,7 +155,7 @@ class GraphEstimator(BaseEstimator):
             self.feature_names_in_ = np.array(X.names, dtype=object)
         return X.X
 
-    def _join_neighbors(self, rows: Any, ids: NDArray[Any] | None) -> KnownGraph:
+    def _join_neighbors(self, rows: Matrix, ids: NDArray[Any] | None) -> KnownGraph:
         """Return the graph of the 10 nearest neighbours of each row, whose ids these are."""
         n_rows = rows.shape[0]
         if n_rows == 1:
@@ -216,7 +224,7 @@ class GraphEstimator(BaseEstimator):
         return KnownGraph.of(with_nodes(graph, n_rows), nodes, sparsifier, degrees)
 
 
-def check_index(X: Any, nodes: NodeTable | None) -> bool:
+def check_index(X: Matrix, nodes: NodeTable | None) -> bool:
     """Return whether X has an index of ids; refuse one that is not in the order of the nodes."""
     if nodes is None or type(X).__name__ != "DataFrame" or not hasattr(X, "index"):
         return False
@@ -298,7 +306,7 @@ class FeatureProblem:
     """
 
     known: KnownGraph
-    features: Any
+    features: Matrix
     missing: NDArray[np.bool_]
     table: NodeFeatures | None = None
     matched: Matched | None = None
@@ -306,7 +314,7 @@ class FeatureProblem:
     classes: NDArray[Any] | None = None
 
     @classmethod
-    def join(cls, known: KnownGraph, X: Any, rows: Any, *, add: bool) -> "FeatureProblem":
+    def join(cls, known: KnownGraph, X: Matrix, rows: Matrix, *, add: bool) -> "FeatureProblem":
         """Join features to the nodes: NodeFeatures X by id, others in the order of the nodes.
 
         `rows` is the matrix of X, and `add` says whether ids that the graph does not have become
@@ -358,8 +366,8 @@ class FeatureProblem:
         if n_new <= 0:
             return replace(self, known=known)
         if scipy.sparse.issparse(self.features):
-            rows: Any = scipy.sparse.csr_array((n_new, self.features.shape[1]))
-            features: Any = scipy.sparse.vstack([self.features, rows], "csr")
+            rows: Matrix = scipy.sparse.csr_array((n_new, self.features.shape[1]))
+            features: Matrix = scipy.sparse.vstack([self.features, rows], "csr")
         else:
             rows = np.tile(self.features.mean(axis=0), (n_new, 1)).astype(self.features.dtype)
             features = np.vstack([self.features, rows])
@@ -453,7 +461,9 @@ class FeatureProblem:
         write_arrays(path, state | {"feature_model": np.array(text)})
 
     @classmethod
-    def load(cls, path: Any, name: str, estimator: Any) -> tuple["FeatureProblem", dict[str, Any]]:
+    def load(
+        cls, path: Any, name: str, estimator: BaseEstimator
+    ) -> tuple["FeatureProblem", dict[str, Any]]:
         """Return what `save` has written for the class `name`; any other file is refused."""
         arrays = read_arrays(path)
         if "feature_model" not in arrays:
@@ -484,7 +494,7 @@ class FeatureProblem:
                 nodes = NodeTable.from_state(arrays)
         graph = with_nodes(graph, n_nodes)
         graph.nodes = nodes
-        X: Any = arrays["features"]
+        X: Matrix = arrays["features"]
         if "features_offsets" in arrays:
             parts = (X, arrays["features_columns"], arrays["features_offsets"])
             X = scipy.sparse.csr_array(parts, shape=(n_nodes, n_columns))

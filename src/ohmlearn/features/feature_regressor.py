@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 
 from ohmlearn._defaults import LABEL_EPSILON
+from ohmlearn.checks.parameters import RandomState
 from ohmlearn.estimators.label_input import Labels, find_values
 from ohmlearn.features.expert_tasks import Floats, Numbers
 from ohmlearn.features.experts import Experts
@@ -15,6 +16,7 @@ from ohmlearn.features.feature_estimator import BaseGraphFeatures
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["GraphFeatureRegressor"]
 
@@ -54,14 +56,14 @@ n_features_in_
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         graph: Any = None,
         *,
         gamma: float = 9.0,
         cv: int = 5,
         epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -76,7 +78,7 @@ n_features_in_
         self.verbose = verbose
 
     def _read_labels(
-        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+        self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object
     ) -> Labels:
         labels = find_values(y, n_nodes, ids, sample_weight)
         largest, most = float(np.abs(labels.values).max()), 1e70
@@ -99,7 +101,7 @@ n_features_in_
         values: Floats = self.answer_.values[:, 0]
         return values
 
-    def predict(self, X: Any = None) -> Floats:
+    def predict(self, X: Matrix = None) -> Floats:
         """Return a number for new points, or for nodes.
 
         Parameters
@@ -114,7 +116,7 @@ n_features_in_
         """
         return self.transduction_ if X is None else self._answers_for(X)[0][:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Matrix, y: object, sample_weight: object = None) -> float:
         """Return the coefficient of determination R^2 on the samples whose number is known.
 
         Parameters

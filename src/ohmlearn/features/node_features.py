@@ -27,6 +27,7 @@ from ohmlearn.features.feature_columns import (
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
 from ohmlearn.nodes.node_table import are_reordered
+from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.reading.feature_table import Column, find_columns, read_feature_table
 from ohmlearn.reading.label_table import as_node_ids
 from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
@@ -66,7 +67,7 @@ class Matched(Shown):
     (array([1., 2., 3.]), array([False,  True, False]))
     """
 
-    X: Any
+    X: Matrix
     missing: NDArray[np.bool_]
     numbers: NDArray[np.int64]
     only_features: NDArray[Any]
@@ -169,7 +170,7 @@ class NodeFeatures(Shown):
     ((2, 2), array(['cy', 'ann'], dtype=object), (3, 2))
     """
 
-    def __init__(self, X: Any, ids: Any = None, names: Sequence[str] | None = None) -> None:
+    def __init__(self, X: Matrix, ids: Any = None, names: Sequence[str] | None = None) -> None:
         self.X = _check_matrix(X)
         self.rows: NDArray[np.int64] | None = None
         self.source = "the features"
@@ -546,7 +547,7 @@ def read_features_as(
     return NodeFeatures._from_arrow(table, os.fspath(path), first_row, columns)
 
 
-def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> Any:
+def drop_label_column(X: Matrix, name: str | None, *, is_quiet: bool = False) -> Any:
     """Return NodeFeatures or a data frame without what comes from the column of the labels.
 
     `name` is that of the labels. If there is no such column, or it was asked for, X is returned.
@@ -577,7 +578,7 @@ def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> An
     return some
 
 
-def _check_matrix(X: Any) -> Any:
+def _check_matrix(X: Matrix) -> Any:
     """Return a matrix of finite floats."""
     if is_table(X):
         raise TypeError(
@@ -593,7 +594,7 @@ def _check_matrix(X: Any) -> Any:
     return (sparse.csr_matrix if sparse.issparse(matrix) else np.asarray)(matrix, dtype=dtype)
 
 
-def _order(X: Any, numbers: NDArray[np.int64], n_nodes: int) -> tuple[Any, NDArray[np.bool_]]:
+def _order(X: Matrix, numbers: NDArray[np.int64], n_nodes: int) -> tuple[Any, NDArray[np.bool_]]:
     """Return a row for each node, and which of them are means."""
     missing = np.ones(n_nodes, dtype=bool)
     rows = np.flatnonzero(numbers >= 0)

@@ -34,6 +34,7 @@ from ohmlearn.checks.parameters import (
     VERBOSE,
     Constraints,
     Interval,
+    RandomState,
     check_n_jobs,
     check_parameters,
     check_seed,
@@ -46,6 +47,7 @@ from ohmlearn.features.feature_problem import GraphEstimator, check_index
 from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
+from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["GAMMA", "GraphSmoother", "Smoothing", "make_room", "smooth"]
@@ -59,13 +61,13 @@ BLOCK_BYTES = 64 << 20  # of a block of columns in float64
 
 def smooth(
     graph: Graph | Any,
-    X: Any,
+    X: Matrix,
     gamma: float = 9.0,
     *,
     degrees: ArrayLike | None = None,
     rows: ArrayLike | None = None,
     tol: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> NDArray[Any]:
@@ -153,7 +155,7 @@ class Smoothing:
         *,
         degrees: ArrayLike | None = None,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -173,7 +175,7 @@ class Smoothing:
         self._solver: LaplacianSolver | None = None
 
     def apply(
-        self, X: Any, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
+        self, X: Matrix, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Return the smoothed features, in `out` if it is given; see `smooth`."""
         n_nodes = self.graph.n_nodes
@@ -339,7 +341,7 @@ def make_room(n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]
         return np.empty((n_rows, n_columns), dtype)
 
 
-def _take_columns(features: Any, part: slice) -> Floats:
+def _take_columns(features: Matrix, part: slice) -> Floats:
     """Return some columns as a new array."""
     columns = features[:, part]
     if scipy.sparse.issparse(columns):
@@ -475,7 +477,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         epsilon: float | None = LABEL_EPSILON,
         max_edges: int | None = None,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -488,7 +490,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Matrix, y: Any = None) -> Self:
         """Read the graph.
 
         Parameters
@@ -520,7 +522,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         self.nodes_: NodeTable | None = known.nodes
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Matrix) -> NDArray[Any]:
         """Smooth features of the nodes.
 
         Parameters
@@ -556,7 +558,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
             answer[apart] = np.tile(kept, answer.shape[1] // kept.shape[1])
         return answer
 
-    def _smooth(self, features: Any) -> NDArray[Any]:
+    def _smooth(self, features: Matrix) -> NDArray[Any]:
         """Return the smoothed features of all nodes."""
         n_nodes, n_features = self.graph_.n_nodes, features.shape[1]
         if features.shape[0] != n_nodes:

@@ -23,7 +23,7 @@ is the mean of "both" and "graph".
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from ohmlearn.estimators.label_input import NodeLabels, choose_labels, split_by_
 from ohmlearn.features.expert_tasks import PRIOR, Floats, Mask, Task
 from ohmlearn.features.experts import ExpertAnswers, Experts, blocks
 from ohmlearn.features.feature_problem import FeatureProblem
+from ohmlearn.points.point_arrays import Matrix
 
 __all__ = ["FeatureAnswer", "GraphUse", "Homophily", "Stack", "fit_stack"]
 
@@ -371,7 +372,7 @@ class FeatureAnswer:
         return dict(zip(EXPERTS, self.stack.weights.tolist(), strict=True))
 
     @one_blas_thread()
-    def of_new(self, rows: Any) -> Floats:
+    def of_new(self, rows: Matrix) -> Floats:
         """Return the answers of the estimator for the features of new nodes."""
         task = self.experts.task
         if self._own is None:

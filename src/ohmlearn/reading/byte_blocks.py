@@ -37,7 +37,7 @@ class ByteSource:
         The decompressed content.
     """
 
-    def __init__(self, name: str, pipe: BinaryIO | None = None, filesystem: Any = None) -> None:
+    def __init__(self, name: str, pipe: BinaryIO | None = None, filesystem: object = None) -> None:
         self.name = name
         self._stack = ExitStack()
         if pipe is None and (filesystem is not None or is_remote(name)):

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import unquote
 
 from ohmlearn.reading.remote import is_remote, list_remote, open_remote
@@ -65,7 +64,7 @@ HIDDEN = ("_", ".")  # names of files and folders that other programs use for th
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-def find_files(pattern: str, filesystem: Any = None) -> list[str]:
+def find_files(pattern: str, filesystem: object = None) -> list[str]:
     """Return the files that a path, a folder or a pattern means, sorted by name.
 
     A pattern that fits folders only means the files in them.
@@ -127,7 +126,7 @@ def _is_hidden(path: str, pattern: str) -> bool:
     return any(part.startswith(HIDDEN) and part[0] not in asked for part in parts)
 
 
-def check_one_format(folder: str, files: list[str], format: str | None, filesystem: Any) -> None:
+def check_one_format(folder: str, files: list[str], format: str | None, filesystem: object) -> None:
     """Refuse a folder with files of different formats: some of them hardly are edges."""
     if format is not None:
         return
@@ -159,7 +158,7 @@ def is_log(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(path, LOG_MANIFEST))
 
 
-def find_format(path: str, filesystem: Any = None) -> str:
+def find_format(path: str, filesystem: object = None) -> str:
     """Return the format of a file by its name, else by its first bytes, else "text"."""
     base = path.partition("?")[0] if is_remote(path) else path
     base = base.lower()
@@ -191,7 +190,7 @@ def format_of_bytes(first: bytes) -> str | None:
     return next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
 
 
-def read_start(path: str, count: int, filesystem: Any = None) -> bytes:
+def read_start(path: str, count: int, filesystem: object = None) -> bytes:
     """Return the first bytes of a file."""
     if filesystem is not None or is_remote(path):
         with open_remote(path, filesystem) as remote:
@@ -200,7 +199,7 @@ def read_start(path: str, count: int, filesystem: Any = None) -> bytes:
         return file.read(count)
 
 
-def find_size(path: str, filesystem: Any = None) -> int:
+def find_size(path: str, filesystem: object = None) -> int:
     """Return the number of bytes of a file; 0 if a server does not say it."""
     if filesystem is not None or is_remote(path):
         with open_remote(path, filesystem) as remote:

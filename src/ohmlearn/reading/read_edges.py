@@ -70,7 +70,7 @@ def read_edges(
     event_id_col: str | int | None = None,
     bipartite: bool | tuple[str, str] | None = None,
     where: str | None = None,
-    filesystem: Any = None,
+    filesystem: object = None,
     nodes: NodeTable | None = None,
     verbose: int = 0,
 ) -> EdgeStream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment
@@ -107,7 +107,7 @@ class ReadOptions:
     event_id_col: Column | None = None  # rows that repeat an event do not count
     bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: one
     where: str | None = None  # other rows are left out
-    filesystem: Any = None  # where paths are; None: this machine, or what an address says
+    filesystem: object = None  # where paths are; None: this machine, or what an address says
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col", "event_id_col"):

@@ -305,7 +305,9 @@ class HttpFile(RemoteFile):
                 time.sleep(delay)
 
 
-def open_remote(name: str, filesystem: Any = None, known: RemoteFile | None = None) -> RemoteFile:
+def open_remote(
+    name: str, filesystem: object = None, known: RemoteFile | None = None
+) -> RemoteFile:
     """Open a remote file; `known` is the same one as it was opened before."""
     try:
         if filesystem is None and _is_http(name):
@@ -317,7 +319,7 @@ def open_remote(name: str, filesystem: Any = None, known: RemoteFile | None = No
 
 @contextmanager
 def open_remote_parts(
-    name: str, filesystem: Any = None, known: RemoteFile | None = None
+    name: str, filesystem: object = None, known: RemoteFile | None = None
 ) -> Iterator[RemoteFile]:
     """Open a remote file that can be read in parts; see `open_remote`."""
     with open_remote(name, filesystem, known) as remote:
@@ -385,7 +387,7 @@ def write_remote(name: str) -> Iterator[BinaryIO]:
             raise explain_remote(name, error, "written") from error
 
 
-def list_remote(pattern: str, filesystem: Any, choose: Choose) -> list[str]:
+def list_remote(pattern: str, filesystem: object, choose: Choose) -> list[str]:
     """Return the names of the remote files that a name, a folder or a pattern means.
 
     `choose` is given all paths below a folder, the folder, and a pattern or None.
