@@ -64,9 +64,3 @@ def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     assert [row[0] for row in read.tables[0]] == ["answer", "Sparse-HFS", "refined", "exact"]
     assert "ohmlearn demo --points 605 --neighbors 225" in read.text
     assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_too_many_neighbours_are_refused():
-    result = CliRunner().invoke(main, ["demo", "--points", "300", "--neighbors", "300"])
-    assert result.exit_code == 2
-    assert result.output.startswith("Error: n_neighbors must ")

@@ -120,12 +120,6 @@ def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "no_such_module" in result.stderr.splitlines()[-1]
 
 
-def test_too_many_neighbours_are_refused():
-    result = CliRunner().invoke(main, ["paper", "run", "--points", "300", "-k", "300"])
-    assert result.exit_code == 2
-    assert result.output.startswith("Error: n_neighbors must ")
-
-
 @pytest.fixture
 def dense(tmp_path: Path):
     """A dense graph, and a file with its edges."""

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from ohmlearn import Graph, HFSClassifier, certify
-from ohmlearn.dask import ClusterEdges, label, sparsify
+from ohmlearn import Graph, certify
+from ohmlearn.dask import ClusterEdges, sparsify
 
 N, M, HALF_LIFE = 60, 6000, 400.0
 RNG = np.random.default_rng(0)
@@ -56,13 +56,3 @@ def test_windows(two: Client, since: float | None):
     assert 0.0 < here.epsilon < 0.9
     inside = T[-1] - 2000.0 <= T if since is None else since <= T
     assert here.edges_read == here.passes * np.count_nonzero(inside)
-
-
-def test_labels_are_those_of_the_faded_graph(two: Client):
-    edges = parts(two)
-    y = {int(node): str(node % 2) for node in range(6)}
-    found = label(edges, y, half_life=HALF_LIFE, passes=30, gamma=0.1, random_state=0)
-    numbers = edges.nodes.find(np.arange(6))
-    labels = {int(number): str(node % 2) for node, number in enumerate(numbers)}
-    exact = HFSClassifier(epsilon=None, gamma=0.1).fit_edges(faded(edges), labels)
-    np.testing.assert_allclose(found.model.scores_, exact.scores_, atol=1e-4)

@@ -61,42 +61,10 @@ def test_same_laplacian_and_components_as_scipy(edges):
     np.testing.assert_array_equal(labels, order[expected_labels])
 
 
-@given(edge_lists(rough_weights), st.randoms(use_true_random=False))
-def test_order_and_direction_of_edges_only_round(edges, random):
-    u, v, w, n_nodes = edges
-    graph = Graph.from_edges(*edges[:3], n_nodes=edges[3])
-    order = np.array(random.sample(range(len(u)), len(u)), dtype=int)
-    swap = np.array([random.random() < 0.5 for _ in u], dtype=bool)
-    u, v, w = u[order], v[order], w[order]
-    shuffled = Graph.from_edges(np.where(swap, v, u), np.where(swap, u, v), w, n_nodes=n_nodes)
-    np.testing.assert_array_equal(graph.indptr, shuffled.indptr)
-    np.testing.assert_array_equal(graph.indices, shuffled.indices)
-    np.testing.assert_allclose(graph.weights, shuffled.weights, rtol=1e-14)
-
-
 @given(edge_lists(rough_weights))
 def test_direction_of_edges_does_not_even_round(edges):
     u, v, w, n_nodes = edges
     assert Graph.from_edges(u, v, w, n_nodes=n_nodes) == Graph.from_edges(v, u, w, n_nodes=n_nodes)
-
-
-@given(edge_lists(rough_weights), st.randoms(use_true_random=False))
-def test_relabelling_permutes_the_matrix(edges, random):
-    u, v, w, n_nodes = edges
-    names = np.array(random.sample(range(n_nodes), n_nodes))
-    plain = Graph.from_edges(*edges[:3], n_nodes=edges[3]).to_scipy().toarray()
-    renamed = Graph.from_edges(names[u], names[v], w, n_nodes=n_nodes).to_scipy().toarray()
-    np.testing.assert_array_equal(renamed[np.ix_(names, names)], plain)
-
-
-@given(edge_lists(), st.integers(1, 5))
-def test_an_edge_is_the_sum_of_its_parallel_parts(edges, n_parts):
-    u, v, w, n_nodes = edges
-    parts = [w / 2**k for k in range(1, n_parts)] + [w / 2 ** (n_parts - 1)]  # add up to w
-    split = Graph.from_edges(
-        np.tile(u, n_parts), np.tile(v, n_parts), np.concatenate(parts), n_nodes=n_nodes
-    )
-    assert split == Graph.from_edges(*edges[:3], n_nodes=edges[3])
 
 
 @given(edge_lists(rough_weights))

@@ -19,7 +19,7 @@ from spark_partitions import content, take_partitions
 
 from ohmlearn import Graph, certify
 from ohmlearn.cluster import LocalEdges
-from ohmlearn.cluster.spark_jobs import _find_keys, map_in_arrow
+from ohmlearn.cluster.spark_jobs import map_in_arrow
 from ohmlearn.dask import ClusterEdges
 from ohmlearn.spark import SparkEdges
 from ohmlearn.spark import sparsify as sparsify_in_spark
@@ -183,10 +183,3 @@ def test_results_larger_than_a_row(
     assert all(batch.to_pylist()[0]["key"] == 8 for batch in batches)
     found = [row for batch in reversed(batches) for row in batch.to_pylist()]
     assert spark_jobs.join_rows(found) == bytes(range(35))
-
-
-def test_merges_are_spread_over_tasks(spark: Any):
-    for size in (2, 3, 20):
-        keys = spark.createDataFrame([(key,) for key in _find_keys(spark, size)], "key int")
-        parts = keys.repartition(size, "key").rdd.glom().map(len).collect()
-        assert parts == [1] * size

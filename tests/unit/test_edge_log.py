@@ -4,7 +4,10 @@ import errno
 import os
 import resource
 import shutil
+import subprocess
+import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
@@ -24,6 +27,7 @@ from ohmlearn import (
 from ohmlearn.edge_log import LogError
 
 pytest.importorskip("pyarrow")
+import log_writer
 
 
 @pytest.fixture
@@ -496,3 +500,47 @@ def test_an_operation_that_cannot_be_undone_alone_loses_the_transaction(folder, 
         expected = [(1, 2, 1.0), (5, 6, 1.0), (6, 7, 1.0)]
         assert edges_of(log) == edges_of(EdgeLog(folder)) == expected
         assert log.nodes.ids().tolist() == [1, 2, 5, 6, 7]
+
+
+KILLS = 100
+
+
+def live(log):
+    ids = log.nodes.ids()
+    for u, v, _, t in log:
+        yield from zip(ids[u].tolist(), ids[v].tolist(), t.tolist(), strict=True)
+
+
+@pytest.mark.slow
+def test_sigkill(folder):
+    """A writer that is killed leaves what it has acknowledged, and nothing that is half done."""
+    edges, number = [], 0
+    EdgeLog(folder, random_state=0).close()
+    rng = np.random.default_rng(0)
+    # Starting Python takes most of the time, so the writers are forked from one process.
+    command = [sys.executable, log_writer.__file__, str(folder), "7"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    n_half_done = 0
+    with subprocess.Popen(command, **pipes) as server:
+        for _ in range(KILLS):
+            server.stdin.write(f"{number} {rng.integers(0, 20_000)}\n")
+            server.stdin.flush()
+            name, n_done = server.stdout.readline().split()
+            assert name == "killed"
+            for _ in range(int(n_done)):
+                edges = log_writer.apply(edges, 7, number)
+                number += 1
+            with EdgeLog(folder) as log:
+                found = Counter(live(log))
+                assert log.n_edges == found.total()
+            # The operation in which it was killed is there completely, or not at all.
+            after = log_writer.apply(edges, 7, number)
+            assert found in (Counter(edges), Counter(after))
+            if found != Counter(edges):
+                edges = after
+                n_half_done += 1
+            number += 1
+        server.stdin.close()
+        assert server.wait() == 0
+    assert number > 2 * KILLS
+    print(f"{number} operations, {n_half_done} not acknowledged but there")

@@ -2,9 +2,12 @@
 
 import warnings
 
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.linalg import pinvh
+from scipy.sparse.linalg import splu
 from sklearn.exceptions import ConvergenceWarning
 from solver_cases import (
     GRAPHS,
@@ -48,6 +51,20 @@ def test_regularised_systems_of_label_propagation(factor, method):
     x = LaplacianSolver(scaled, ground=ground, random_state=0, method=method).solve(b, tol=tol)
     expected = np.linalg.solve(dense_matrix(scaled, ground), b)
     np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-9 * abs(expected).max())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_karate_club_against_sparse_lu(method):
+    """One ampere between the two leaders, whose mean voltage is 0; then both are labelled."""
+    graph = Graph.from_networkx(nx.karate_club_graph())
+    laplacian, b = graph.laplacian().tocsc(), np.zeros(34)
+    b[[0, 33]] = 1.0, -1.0
+    expected = np.append(0.0, splu(laplacian[1:, 1:]).solve(b[1:]))
+    x = LaplacianSolver(graph, random_state=0, method=method).solve(b, tol=1e-13)
+    np.testing.assert_allclose(x, expected - expected.mean(), atol=1e-11)
+    solver = LaplacianSolver(graph, ground=abs(b), random_state=0, method=method)
+    expected = splu(laplacian + sp.diags_array(abs(b), format="csc")).solve(b)
+    np.testing.assert_allclose(solver.solve(b, tol=1e-13), expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -135,14 +135,6 @@ def test_auto_chooses_for_each_solve_alone():
     assert relative_residual(graph, None, hard, solver.solve(hard)) <= 1.1e-8
 
 
-def test_auto_names_a_limit_as_its_reason():
-    graph, _, hard = easy_and_hard()
-    solver = LaplacianSolver(graph, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        solver.solve(hard, max_iter=3)
-    assert solver.report_.reason == "the diagonal was stopped after 3 iterations"
-
-
 def test_a_column_does_not_use_up_the_iterations_of_others():
     """Columns end at different iterations in float; each continues in double from there."""
     graph = grid(23, decades=5)
@@ -291,7 +283,6 @@ def test_linear_operator(method):
     np.testing.assert_allclose(inverse @ b, expected @ b, atol=1e-9)
     np.testing.assert_allclose(inverse.T @ b, expected @ b, atol=1e-9)
     np.testing.assert_allclose(inverse.rmatvec(b[:, 0]), expected @ b[:, 0], atol=1e-9)
-    np.testing.assert_allclose(inverse @ b[:, :1], expected @ b[:, :1], atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -147,13 +147,6 @@ def test_since_without_horizon_leaves_out_earlier_edges() -> None:
         HFSClassifier(**how).fit_edges((u, v), labels, since=0.5)
 
 
-def test_a_duration_in_seconds_is_refused_for_milliseconds() -> None:
-    kept = StreamingSparsifier(horizon="7d")
-    with pytest.raises(ValueError, match="they are Unix milliseconds"):
-        kept.update([0], [1], None, [1.7e12])
-    kept.update([0], [1], None, [1.7e9])
-
-
 def test_a_state_with_too_many_nodes_is_refused_without_memory_for_them():
     state = StreamingSparsifier(horizon=1.0).update([0], [1], t=[0.0]).get_state()
     state["n_nodes"] = np.array(2**31 - 1, np.int32)

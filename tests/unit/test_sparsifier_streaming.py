@@ -127,15 +127,6 @@ def test_a_bad_batch_leaves_all_as_it_was(scheme):
     assert pickle.dumps(sparsifier) == before
 
 
-def test_graphs_of_other_libraries_are_told_the_way():
-    igraph = pytest.importorskip("igraph")
-    matrix = gallery.path(3).laplacian()
-    for edges, maker in ((matrix, "scipy"), (igraph.Graph.Ring(3), "igraph")):
-        for take in (sparsify, StreamingSparsifier().update):
-            with pytest.raises(TypeError, match=f"make a Graph of it with Graph.from_{maker}"):
-                take(edges)
-
-
 def test_weights_at_the_ends_of_the_range():
     sparsifier = StreamingSparsifier(n_nodes=3, random_state=0)
     sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 0.0])
