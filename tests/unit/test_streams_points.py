@@ -51,7 +51,7 @@ def test_knn_equals_brute_force(name):
     x = CLOUDS[name]
     for k in sorted({1, 3, 8, 40, 143, len(x) // 3, len(x) - 1} & set(range(1, len(x)))):
         (u, v), _ = brute_force_knn(x, k)
-        found = collect(knn_edges(x, n_neighbors=k, weights="uniform", block=7))
+        found = collect(knn_edges(x, n_neighbors=k, weights="uniform", block=7, n_jobs=3))
         np.testing.assert_array_equal(found[0], u)
         np.testing.assert_array_equal(found[1], v)
     if name == "equal":
@@ -91,7 +91,7 @@ def test_kernel_equals_scikit_learn(kernel, reference, dtype):
     x = np.random.default_rng(0).normal(size=(150, 7)).astype(dtype)
     x[3] = 0
     gamma = {} if kernel == "cosine" else {"gamma": 0.3}
-    u, v, w = collect(kernel_edges(x, kernel=kernel, **gamma))
+    u, v, w = collect(kernel_edges(x, kernel=kernel, block=11, n_jobs=2, **gamma))
     a, b = np.triu_indices(150, 1)
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
