@@ -4,10 +4,9 @@ import io
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, succeed
 from servers import serve_bucket, serve_files
 
-from ohmlearn.cli import main
 from ohmlearn.reading import SourceError, remote
 from ohmlearn.report.write_table import write_table
 
@@ -37,19 +36,15 @@ def bucket(contents):
         yield client
 
 
-def run(*args):
-    return CliRunner().invoke(main, list(map(str, args)))
-
-
 def test_edges_and_labels_from_a_server(files, tmp_path):
     outputs = tmp_path / "here.csv", tmp_path / "there.csv"
     with serve_files(files) as server:
         for folder, output in zip((tmp_path, server.address), outputs, strict=True):
-            read = (f"{folder}/e.csv", "--labels", f"{folder}/y.csv", "--max-edges", 200)
-            result = run("label", *read, "-o", output)
-            assert result.exit_code == 0, result.output
+            labels = f"{folder}/y.csv"
+            args = ("--labels", labels, "--max-edges", 200, "-o", output)
+            succeed("label", f"{folder}/e.csv", *args)
         assert outputs[0].read_bytes() == outputs[1].read_bytes()
-        result = run("label", tmp_path / "e.csv", "--labels", f"{server.address}/z.txt")
+        result = invoke("label", tmp_path / "e.csv", "--labels", f"{server.address}/z.txt")
         assert result.exit_code == 2
         assert f"there is no file {server.address}/z.txt" in result.stderr.splitlines()[-1]
 
@@ -65,8 +60,7 @@ def test_results_are_written_to_s3(bucket, files, tmp_path):
     }
     for name, command in commands.items():
         for place in (f"{tmp_path}/here-{name}", f"s3://edges/out/{name}"):
-            result = run(*command, "--seed", 1, "-o", place)
-            assert result.exit_code == 0, result.output
+            succeed(*command, "--seed", 1, "-o", place)
         written = bucket.get_object(Bucket="edges", Key=f"out/{name}")["Body"].read()
         assert written == (tmp_path / f"here-{name}").read_bytes()
 
@@ -86,9 +80,27 @@ def test_results_are_written_to_s3(bucket, files, tmp_path):
     ],
 )
 def test_outputs_are_checked_before_the_work(bucket, option, address, message):
-    result = run("label", "s3://edges/e.csv", "--labels", "s3://edges/y.csv", option, address)
+    result = invoke("label", "s3://edges/e.csv", "--labels", "s3://edges/y.csv", option, address)
     assert result.exit_code == 2
     assert message in result.stderr.splitlines()[-1]
+
+
+def test_a_long_message_of_a_library_is_quoted_in_whole_sentences(files, tmp_path, monkeypatch):
+    said = (
+        "Status(UNAVAILABLE: no token was made. " + "Learn more in the manual. " * 20 + "The name"
+    )
+
+    def fail(*_):
+        raise OSError(said)
+
+    monkeypatch.setattr(remote, "_resolve", fail)
+    result = invoke("label", "gs://b/e.csv", "--labels", tmp_path / "y.csv")
+    assert result.exit_code == 2
+    assert "gs://b/e.csv: " in result.stderr
+    assert "check the name, your credentials and the network" in result.stderr
+    quoted = result.stderr.strip().rpartition(" (")[2].removesuffix(")").removesuffix(" ...")
+    assert said.startswith(quoted)
+    assert quoted.endswith(".")
 
 
 def test_an_output_that_cannot_be_copied_is_not_left_half(monkeypatch):

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import invoke, succeed
 
-from ohmlearn.cli import main
 from ohmlearn.reading import EdgeStream
 
 FILES = {
@@ -22,6 +20,9 @@ FILES = {
     "b.csv": "node,b\nn0,1\nn1,-1\n",
     "bad_b.csv": "node,b\nn0,one\n",
     "names.txt": "n0\n",
+    "unknown.csv": "node,label\nnobody,red\nno one,blue\n",
+    "nodes.csv": "id,age,same\nn0,40,1\nn1,38,1\nn2,41,1\n",
+    "strange.csv": "id,x\nr1,1\nr2,2\n",
 }
 
 
@@ -33,10 +34,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def invoke(*args: str) -> Result:
-    return CliRunner().invoke(main, list(args))
-
-
 def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("the edges were read")
@@ -45,11 +42,13 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LABEL = "label edges.csv --labels labels.csv -o out.csv"
+FEATURES = f"{LABEL} --features nodes.csv"
 CASES = [
     # Headings of all files.
     (f"{LABEL} --read-labels label=group", "labels.csv: has no column 'group', only 'node'"),
     (f"{LABEL} --read-labels node=5", "labels.csv: has no column 5"),
     (f"{LABEL} --from from", "edges.csv: has no column 'from'"),
+    (f"{LABEL} --weight amount", "edges.csv: has no column 'amount', only 'src', 'dst', 'time'"),
     ("label edges.csv --labels heading.csv --read-labels label=class", "heading.csv: has no"),
     ("label edges.csv --labels empty.csv", "empty.csv: is empty: there is no line with a label"),
     ("label edges.csv other.csv --labels labels.csv --to dst",
@@ -69,16 +68,34 @@ CASES = [
     ("resistance numbers.csv --pairs pairs.csv", "pairs.csv, pair 1: 'n0' is not an integer"),
     ("solve numbers.csv b.csv", "b.csv, row 2: 'n0' is not an integer"),
     # Values of options, and options that do not go together.
+    (f"{LABEL} --class-prior red", "--class-prior needs NAME=PROPORTION, such as ham=0.7,spam=0.3"),
+    (f"{LABEL} --class-prior a=0.5,b", "got 'a=0.5,b'"),
+    (f"{LABEL} --class-prior labels --class-prior a=1", "or labels alone, got 'labels'"),
+    (f"{LABEL} --class-prior a=x", "the proportion of 'a' must be a positive number, got 'x'"),
+    (f"{LABEL} --class-prior a=0", "the proportion of 'a' must be a positive number, got '0'"),
+    (f"{LABEL} --class-prior a=inf", "of 'a' must be a positive number, got 'inf'"),
+    (f"{LABEL} --class-prior a=1,a=2", "--class-prior has two proportions of 'a'"),
     (f"{LABEL} --class-prior a=1,c=1", "--class-prior has no share of 'b'"),
+    (f"{LABEL} --class-prior 0=1,1=1", "no share of 'a', and '0' and '1' are no classes; the"),
+    (f"{LABEL} --class-prior a=1,b=1,c=1", "--class-prior has 'c'; the labels"),
     (f"{LABEL} --gamma nan", "--gamma must be 'auto' or a number"),
     (f"{LABEL} --min-probability nan", "'--min-probability': nan is not a number."),
+    (f"{LABEL} --min-probability 1.5", "1.5 is not in the range 0.0<x<1.0"),
+    (f"{LABEL} --epsilon 2", "2.0 is not in the range 0.0<x<1.0"),
+    (f"{LABEL} --method best", "'best' is not one of 'harmonic', 'restart', 'auto'"),
+    (f"{LABEL} --method logistic", "--method logistic needs --features"),
+    (f"{LABEL} --option calibration=some", "'some' is not one of 'loo', 'none'"),
     (f"{LABEL} --memory 5MB", "--memory needs --n-nodes"),
+    (f"{LABEL} --memory lots --n-nodes 9", "memory must be"),
     (f"{LABEL} --memory 5MB --n-nodes 9 --max-edges 50",
      "--memory and --max-edges limit the same edges; give one of them"),
+    (f"{LABEL} --half-life soon", "--half-life must be a positive number"),
     (f"{LABEL} --half-life 7d --since 5", "--half-life and --since are different ways to forget"),
+    (f"{LABEL} --half-life 1d --horizon 3d", "--half-life and --horizon are different ways"),
     (f"{LABEL} --since 2026-01-01 --time nope", "has no column 'nope'"),
     (f"{LABEL} --read latest=5", "--read latest=5 needs times"),
     (f"{LABEL} --certify", "--certify needs --report"),
+    (f"{LABEL} -o labels.xls", "labels.xls: the name must end in one of .parquet"),
     (f"{LABEL} --state labels.csv", "--state labels.csv would overwrite what is read"),
     (f"{LABEL} --state names.txt", "names.txt"),
     (f"{LABEL} --threads 0", "--threads 0 has no meaning; use 1 for one thread, -1 for all cores"),
@@ -88,8 +105,28 @@ CASES = [
     ("certify edges.csv edges.csv --eta nan", "Invalid value for '--eta': nan is not a number."),
     ("suggest edges.csv --read-labels label=x", "--read-labels needs --labels"),
     ("suggest edges.csv --labels labels.csv --half-life x", "--half-life must be a positive"),
+    ("suggest edges.csv -k 0", "0 is not in the range x>=1"),
+    ("suggest edges.csv -o edges.csv", "would overwrite what is read"),
+    ("suggest edges.csv --class-prior labels", "No such option"),
     ("suggest --state nowhere.ohm", "File 'nowhere.ohm' does not exist"),
     ("suggest", "Missing argument 'EDGES...'"),
+    # Features of nodes.
+    (f"{FEATURES} --cluster local:2", "--cluster cannot be used with --features"),
+    (f"{FEATURES} --memory 2GB --n-nodes 200", "--memory cannot be used with --features"),
+    (f"{FEATURES} --passes 3", "--features reads the edges once; leave out --passes"),
+    (f"{FEATURES} --method restart", "--method restart is about labels from the edges alone"),
+    (f"{FEATURES} --class-prior labels", "--class-prior labels means nothing with --features"),
+    (f"{FEATURES} --option normalization=cmn",
+     "--option normalization= is about labels from the edges alone"),
+    (f"{FEATURES} --gamma -3", "--gamma must be from 0 to 1e+09 with --features"),
+    (f"{FEATURES} --features -", "--features cannot be read from a pipe; give a file"),
+    (f"{FEATURES} --read-features columns=age,size", "nodes.csv: has no column 'size'"),
+    (f"{FEATURES} --read-features node=who", "nodes.csv: has no column 'who'; the columns"),
+    (f"{FEATURES} --read-features node=same", "nodes.csv: the id '1' is in the rows 2 and 3"),
+    (f"{LABEL} --features none.csv", "there is no file none.csv"),
+    (f"{LABEL} --features edges.csv", "'src' and 'dst' seem to be the ends of edges, not features"),
+    (f"{LABEL} --features labels.csv", "has no columns of features: 'label' is left out"),
+    (f"{FEATURES} -o nodes.csv", "-o nodes.csv would overwrite what is read"),
 ]  # fmt: skip
 
 
@@ -97,41 +134,54 @@ CASES = [
 def test_refused_before_reading(
     files: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ):
-    with monkeypatch.context() as patch:
-        forbid_reading(patch)
-        if "--pairs" in command:  # they are read as edges are
-            patch.undo()
-        result = invoke(*command.split())
+    if "--pairs" not in command:  # they are read as edges are
+        forbid_reading(monkeypatch)
+    result = invoke(*command.split())
     assert message in result.stderr
     assert result.exit_code == 2
+    assert not Path("out.csv").exists()
+
+
+def test_nodes_that_no_edge_has_are_noticed_after_reading(files: Path):
+    for command in ("label", "suggest"):
+        result = invoke(command, "edges.csv", "--labels", "unknown.csv")
+        assert result.exit_code == 2
+        assert "no edge has any of these nodes, such as 'nobody'" in result.stderr
+    result = invoke(*LABEL.split(), "--features", "strange.csv", "--state", "s.ohm")
+    assert result.exit_code == 2
+    assert "none of the 2 ids, such as 'r1', is among the 9 of the graph" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("command", "message"),
     [
-        ("--class-prior a=1,c=1", "--class-prior has no share of 'b'"),
-        ("--since 5", "state.ohm was started without --horizon and --since, so it has no times"),
-        ("--labels more.csv --class-prior a=1,b=1", "--class-prior has no share of 'c'"),
+        ("label new.csv --class-prior a=1,c=1", "--class-prior has no share of 'b'"),
+        ("label new.csv --since 5",
+         "state.ohm was started without --horizon and --since, so it has no times"),
+        ("label new.csv --labels more.csv --class-prior a=1,b=1",
+         "--class-prior has no share of 'c'"),
+        ("suggest edges.csv", "--state has its edges; leave out EDGES, or add them with label"),
+        ("suggest --labels labels.csv", "--labels and --state cannot be used together"),
+        ("suggest --epsilon 0.5", "--epsilon and --state cannot be used together"),
+        ("suggest --half-life 5", "--half-life and --state cannot be used together"),
     ],
-)
+)  # fmt: skip
 def test_what_a_state_cannot_use_is_refused_before_reading(
-    files: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str
+    files: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ):
     Path("more.csv").write_text("node,label\nn4,c\n")
-    assert invoke(*LABEL.split(), "--state", "state.ohm").exit_code == 0
-    before = Path("state.ohm").read_bytes()
     Path("new.csv").write_text("src,dst\nn1,n5\n")
-    with monkeypatch.context() as patch:
-        forbid_reading(patch)
-        args = ["label", "new.csv", "--state", "state.ohm", "-o", "out.csv", *options.split()]
-        result = invoke(*args)
+    succeed(*LABEL.split(), "--state", "state.ohm")
+    before = Path("state.ohm").read_bytes()
+    forbid_reading(monkeypatch)
+    result = invoke(*command.split(), "--state", "state.ohm", "-o", "out.csv")
     assert message in result.stderr
     assert result.exit_code == 2
     assert Path("state.ohm").read_bytes() == before
 
 
 def test_certify_does_not_consume_a_pipe(files: Path):
-    result = CliRunner().invoke(main, ["certify", "-", "edges.csv"], input=FILES["edges.csv"])
+    result = invoke("certify", "-", "edges.csv", input=FILES["edges.csv"])
     assert result.exit_code == 2
     assert "a pipe can be read only once, but certify needs several passes" in result.stderr
 
@@ -139,79 +189,43 @@ def test_certify_does_not_consume_a_pipe(files: Path):
 def test_the_first_rows_of_good_label_files_stay(files: Path):
     # The first label is in no other row, but this is so of other labels, too.
     Path("few.csv").write_text("n0,a\nn1,b\nn2,b\nn3,c\n")
-    result = invoke("label", "edges.csv", "--labels", "few.csv", "-o", "out.csv")
-    assert result.exit_code == 0, result.stderr
+    succeed("label", "edges.csv", "--labels", "few.csv", "-o", "out.csv")
     assert "n0,a," in Path("out.csv").read_text()
 
 
-def write_empty(path: Path, ends: tuple[str, str], ending: str) -> None:
-    """Write a table with headings and no row, or what is like it in a format."""
-    file = path.with_suffix(ending)
-    if ending in (".csv", ".txt"):
-        file.write_text(",".join(ends) + "\n" if ending == ".csv" else "# nothing\n")
-    elif ending == ".tsv":
-        file.write_text("\t".join(ends) + "\n")
-    elif ending == ".jsonl":
-        file.write_text("\n")
-    elif ending == ".npy":
-        np.save(file, np.empty((0, 2), np.int64))
-    elif ending == ".mtx":
-        file.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n5 5 0\n")
-    else:
-        pa = pytest.importorskip("pyarrow")
-        table = pa.table({name: pa.array([], pa.string()) for name in ends})
-        if ending == ".parquet":
-            pytest.importorskip("pyarrow.parquet").write_table(table, file)
-        else:
-            pytest.importorskip("pyarrow.feather").write_feather(table, str(file))
-
-
-ENDINGS = [".csv", ".tsv", ".txt", ".jsonl", ".npy", ".mtx", ".parquet", ".arrow"]
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_edges_without_a_row_are_blamed_not_the_labels(files: Path, ending: str):
-    write_empty(files / "none", ("src", "dst"), ending)
-    for command in ("label", "suggest"):
-        result = invoke(command, f"none{ending}", "--labels", "labels.csv", "-o", "out.csv")
-        assert result.exit_code == 2, result.stderr
-        assert f"Error: none{ending}: " in result.stderr
-        assert "no edge" in result.stderr or "no line with an edge" in result.stderr
-    result = invoke("label", f"none{ending}", f"none{ending}", "--labels", "labels.csv")
-    assert f"Error: none{ending}" in result.stderr
-
-
-@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".mtx"])
-def test_labels_without_a_row_are_blamed_not_the_edges(
-    files: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-):
-    write_empty(files / "none", ("node", "label"), ending)
-    with monkeypatch.context() as patch:
-        forbid_reading(patch)
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [(".csv", "src,dst\n"), (".txt", "# nothing\n"), (".jsonl", "\n"), (".mtx", "5 5 0\n")],
+)
+def test_a_file_without_a_row_is_blamed_and_not_the_other(files: Path, ending: str, text: str):
+    if ending == ".mtx":
+        text = "%%MatrixMarket matrix coordinate pattern symmetric\n" + text
+    Path(f"none{ending}").write_text(text)
+    for edges in ([f"none{ending}"], [f"none{ending}"] * 2):
+        for command in ("label", "suggest"):
+            result = invoke(command, *edges, "--labels", "labels.csv")
+            assert result.exit_code == 2
+            assert f"Error: none{ending}" in result.stderr
+            assert "no edge" in result.stderr or "no line with an edge" in result.stderr
+    if ending != ".mtx":
+        Path(f"none{ending}").write_text(text.replace("src,dst", "node,label"))
         result = invoke("label", "edges.csv", "--labels", f"none{ending}")
-    assert result.exit_code == 2, result.stderr
-    assert f"Error: none{ending}: " in result.stderr
-    assert "label" in result.stderr.rpartition(": ")[2]
+        assert result.exit_code == 2
+        assert f"Error: none{ending}: " in result.stderr
+        assert "label" in result.stderr.rpartition(": ")[2]
 
 
 def test_if_all_rows_are_bad_the_first_is_named(files: Path):
     Path("bad.csv").write_text("src,dst\na,\n,b\n")
     result = invoke("label", "bad.csv", "--labels", "labels.csv", "--on-bad", "skip")
     assert result.exit_code == 2
-    assert "Error: bad.csv: all 2 rows are bad; the first is bad.csv, row 2: 'dst' is" in (
-        result.stderr
-    )
+    text = "Error: bad.csv: all 2 rows are bad; the first is bad.csv, row 2: 'dst' is"
+    assert text in result.stderr
 
 
-def test_one_of_several_files_may_have_no_row(files: Path):
-    result = invoke("label", "edges.csv", "header.csv", "--labels", "labels.csv", "-o", "out.csv")
-    assert result.exit_code == 0, result.stderr
-    assert invoke("label", "edges.csv", "--labels", "labels.csv", "-o", "one.csv").exit_code == 0
-    assert Path("out.csv").read_text() == Path("one.csv").read_text()
-
-
-def test_a_state_takes_in_a_day_without_edges(files: Path):
-    assert invoke(*LABEL.split(), "--state", "state.ohm").exit_code == 0
-    result = invoke("label", "header.csv", "--state", "state.ohm", "-o", "out.csv")
-    assert result.exit_code == 0, result.stderr
+def test_files_without_a_row_may_be_beside_others(files: Path):
+    succeed("label", "edges.csv", "header.csv", "--labels", "labels.csv", "-o", "two.csv")
+    succeed(*LABEL.split(), "--state", "state.ohm")
+    assert Path("out.csv").read_text() == Path("two.csv").read_text()
+    result = succeed("label", "header.csv", "--state", "state.ohm", "-o", "out.csv")
     assert "0 edges added" in result.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # starts processes
 LABEL = "label e.csv --labels y.csv -q"
 CLOSED_INPUT = "Error: standard input: is closed; send data to it, or give a file"
 CLOSED_OUTPUT = "Error: standard output is closed, so the results are lost; open it, or name a file"

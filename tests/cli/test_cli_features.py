@@ -1,25 +1,20 @@
 """``ohmlearn label --features``: labels from columns about nodes and the edges together."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import invoke, label
+from commands import read_rows as read
 from pages import Page
 
 from ohmlearn import GraphFeatureClassifier, HFSClassifier, read_edges, read_features
-from ohmlearn.cli import main
 from ohmlearn.reading.label_table import read_labels
 
 N = 120
 ALL = ("edges.csv", "--labels", "labels.csv", "--features", "nodes.csv")
-
-
-def label(*args: Any) -> Result:
-    return CliRunner().invoke(main, ["label", *map(str, args)])
 
 
 @pytest.fixture
@@ -44,11 +39,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     known = [f"p{i},{('red', 'blue')[group[i]]}\n" for i in rng.choice(N, 30, replace=False)]
     Path("labels.csv").write_text("node,label\n" + "".join(known))
     return tmp_path
-
-
-def read(path: str = "out.csv") -> dict[str, dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return {row["node"]: row for row in csv.DictReader(file)}
 
 
 def share_right(rows: dict[str, dict[str, str]]) -> float:
@@ -130,25 +120,19 @@ def test_the_summary_as_json(folder: Path):
     assert label(*ALL, "-o", "out.csv", "-q").output == ""
 
 
+@pytest.mark.slow
 def test_columns_and_models(folder: Path):
-    result = label(
-        *ALL, "-o", "out.csv", "--read-features", "columns=age, city", "--read-features", "node=id"
-    )
+    named = ("--read-features", "columns=age, city", "--read-features", "node=id")
+    result = label(*ALL, "-o", "out.csv", *named)
     assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in result.stderr
     assert "note" not in result.stderr
-    result = label(
-        *ALL,
-        "-o",
-        "out.csv",
-        "--method",
-        "hist-gradient-boosting",
-        "--read-features",
-        "columns=age",
-    )
+    trees = ("--method", "hist-gradient-boosting", "--read-features", "columns=age")
+    result = label(*ALL, "-o", "out.csv", *trees)
     assert result.exit_code == 0, result.output
     assert share_right(read()) > 0.85
 
 
+@pytest.mark.slow
 def test_trees_take_columns_that_are_mostly_zero(folder: Path):
     rng = np.random.default_rng(1)
     words = [f"p{i},w{rng.integers(40)},v{rng.integers(40)},{i % 2}\n" for i in range(N)]
@@ -158,24 +142,7 @@ def test_trees_take_columns_that_are_mostly_zero(folder: Path):
     assert share_right(read()) == 1.0
 
 
-def test_edges_that_do_not_help_are_left_out(folder: Path):
-    rng = np.random.default_rng(0)
-    pairs = [f"p{a},p{b}\n" for a, b in rng.integers(0, N, (500, 2))]
-    Path("edges.csv").write_text("src,dst\n" + "".join(pairs))
-    lines = [f"p{i},{i % 2 + 0.25 * rng.standard_normal():.3f}\n" for i in range(N)]
-    Path("nodes.csv").write_text("id,side\n" + "".join(lines))
-    known = [f"p{i},{('red', 'blue')[i % 2]}\n" for i in range(110)]
-    Path("labels.csv").write_text("node,label\n" + "".join(known))
-    result = label(*ALL, "-o", "out.csv")
-    assert "Warning: the graph does not help: left-out labels are predicted best from the" in (
-        result.stderr
-    )
-    assert "graph_use_" not in result.stderr
-    assert "Graph     does not help: " in result.stderr
-    assert "100% the features of a node alone" in result.stderr
-    assert share_right(read()) > 0.8
-
-
+@pytest.mark.slow
 def test_old_edges_can_be_forgotten(folder: Path):
     for option, time in (("--half-life", "3d"), ("--horizon", "10d"), ("--since", "2024-01-15")):
         result = label(*ALL, "-o", "out.csv", option, time)
@@ -202,18 +169,20 @@ def test_answers_that_are_not_sure_enough(folder: Path):
         assert (row["abstained"] == "true") == (row["label"] == "") == (not is_sure)
 
 
+@pytest.mark.slow
 def test_edges_from_a_pipe_and_a_log(folder: Path):
     arguments = ["label", "-", *ALL[1:], "-o", "pipe.csv"]
-    result = CliRunner().invoke(main, arguments, input=Path("edges.csv").read_bytes())
+    result = invoke(*arguments, input=Path("edges.csv").read_bytes())
     assert result.exit_code == 0, result.output
     assert label(*ALL, "-o", "out.csv").exit_code == 0
     assert Path("pipe.csv").read_bytes() == Path("out.csv").read_bytes()
-    assert CliRunner().invoke(main, ["log", "append", "days.log", "edges.csv"]).exit_code == 0
+    assert invoke("log", "append", "days.log", "edges.csv").exit_code == 0
     result = label("days.log", *ALL[1:], "-o", "log.csv")
     assert result.exit_code == 0, result.output
     assert share_right(read("log.csv")) > 0.9
 
 
+@pytest.mark.slow
 def test_the_page_has_a_part_about_features(folder: Path):
     result = label(*ALL, "-o", "out.csv", "--report", "page.html")
     assert result.exit_code == 0, result.output
@@ -257,69 +226,6 @@ def test_the_column_of_nodes_may_be_called_as_in_the_labels(folder: Path):
     assert "nodes.csv: 116 nodes with 5 features, ids = 'account'" in result.stderr
     Path("nodes.csv").write_text(Path("nodes.csv").read_text().replace("account", "who", 1))
     assert "name the one with the ids in --read-features node=..." in label(*arguments).stderr
-
-
-def test_few_labels(folder: Path):
-    Path("labels.csv").write_text("node,label\np1,blue\n")
-    result = label(*ALL, "-o", "out.csv")
-    assert result.exit_code == 0, result.output
-    assert "all labels are 'blue', so all answers will be the same" in result.stderr
-    assert "Accuracy  not estimated, because there is only one class" in result.stderr
-    assert {row["label"] for row in read().values()} == {"blue", ""}
-    Path("labels.csv").write_text("node,label\np1,blue\np2,red\n")
-    result = label(*ALL, "-o", "out.csv")
-    assert result.exit_code == 0, result.output
-    assert "Accuracy  not estimated, because no class has two labels" in result.stderr
-    Path("labels.csv").write_text("node,label,weight\np1,blue,1\np2,red,2\np2,blue,1\nq1,red,1\n")
-    result = label(*ALL, "-o", "out.csv")
-    assert "3 of them with a label given, 1 with contradicting ones" in result.stderr
-
-
-REFUSED = {
-    ("--cluster", "local:2"): "--cluster cannot be used with --features",
-    ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
-    ("--passes", "3"): "--features reads the edges once; leave out --passes",
-    ("--method", "restart"): "--method restart is about labels from the edges alone",
-    ("--class-prior", "labels"): "--class-prior labels means nothing with --features",
-    (
-        "--option",
-        "normalization=cmn",
-    ): "--option normalization= is about labels from the edges alone",
-    ("--gamma", "-3"): "--gamma must be from 0 to 1e+09 with --features",
-    ("--features", "-"): "--features cannot be read from a pipe; give a file",
-    (
-        "--read-features",
-        "columns=age,size",
-    ): "nodes.csv: has no column 'size'; the columns are 'id'",
-    ("--read-features", "node=who"): "nodes.csv: has no column 'who'; the columns are 'id'",
-    ("--read-features", "node=same"): "nodes.csv: the id '1' is in the rows 2 and 3",
-}
-
-
-@pytest.mark.parametrize("options", REFUSED, ids=" ".join)
-def test_options_that_cannot_be_right(folder: Path, options: tuple[str, ...]):
-    result = label(*ALL, "-o", "out.csv", *options)
-    assert result.exit_code == 2
-    assert f"Error: {REFUSED[options]}" in result.stderr
-    assert not Path("out.csv").exists()
-
-
-def test_files_that_cannot_be_right(folder: Path):
-    def fails(features: str, why: str) -> None:
-        result = label(*ALL[:-1], features, "-o", "out.csv")
-        assert result.exit_code == 2
-        assert why in result.stderr
-
-    fails("none.csv", "Error: there is no file none.csv")
-    fails("edges.csv", "'src' and 'dst' seem to be the ends of edges, not features of nodes; are")
-    fails("edges.csv", "name the column with the ids in --read-features node=...")
-    fails("labels.csv", "labels.csv: has no columns of features: 'label' is left out")
-    Path("other.csv").write_text("id,x\nr1,1\nr2,2\n")
-    fails("other.csv", "none of the 2 ids, such as 'r1', is among the 124 of the graph, such as 'p")
-    result = label(*ALL[:3], "--method", "logistic")
-    assert "Error: --method logistic needs --features" in result.stderr
-    result = label(*ALL, "-o", "nodes.csv")
-    assert "-o nodes.csv would overwrite what is read" in result.stderr
 
 
 def test_ids_of_several_kinds(folder: Path):
@@ -428,6 +334,7 @@ def test_a_state_is_the_same_with_and_without_features(folder: Path, parts: list
     assert model.nodes_.ids().tolist() == list(read())
 
 
+@pytest.mark.slow
 def test_answers_of_a_state_equal_those_without_one(folder: Path):
     """No edge is dropped, so the degrees in the state are exact."""
     assert label(*ALL, "-o", "plain.csv", "--seed", 3).exit_code == 0
@@ -444,6 +351,7 @@ def test_answers_of_a_state_equal_those_without_one(folder: Path):
     assert "only the new edges can be read" in Path("p.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_state_remembers_the_columns_of_its_labels(folder: Path, parts: list[str]):
     """A column made from the labels is no feature, also if a run does not name their file."""
     text = Path("labels.csv").read_text().partition("\n")[2]
@@ -457,12 +365,3 @@ def test_a_state_remembers_the_columns_of_its_labels(folder: Path, parts: list[s
     result = label(parts[1], "--state", "s.ohm", *more, "out.csv")
     assert "  colour: left out: the labels have this name\n" in result.stderr
     assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()
-
-
-def test_a_state_needs_features_of_its_nodes(folder: Path, parts: list[str]):
-    Path("other.csv").write_text("id,x\nr1,1\nr2,2\n")
-    result = label(*parts, *ALL[1:3], "--features", "other.csv", "--state", "s.ohm")
-    assert result.exit_code == 2
-    assert "none of the 2 ids, such as 'r1', is among the 124 of the graph" in result.stderr
-    result = label("--features", "nodes.csv", "--state", "none.ohm")
-    assert "there is no none.ohm yet; give the first EDGES" in result.stderr

@@ -1,19 +1,14 @@
 """Commands whose edges fade with time."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import invoke
+from commands import read_rows as read
 
 from ohmlearn import HFSClassifier, read_edges
-from ohmlearn.cli import main
-
-
-def invoke(*args: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 @pytest.fixture
@@ -27,11 +22,6 @@ def edges(tmp_path) -> Path:
     path.write_text("src,dst,ts\n" + "".join(f"{u},{v},{t}\n" for u, v, t in rows))
     (tmp_path / "labels.csv").write_text("node,label\n0,a\n7,b\n")
     return path
-
-
-def read(path: Path) -> dict[str, dict[str, str]]:
-    with path.open() as file:
-        return {row["node"]: row for row in csv.DictReader(file)}
 
 
 def test_label_forgets_old_edges(edges, tmp_path):
@@ -61,24 +51,6 @@ def test_sparsify_and_certify_agree_about_the_faded_graph(edges, tmp_path):
     assert json.loads(shown.stdout)["epsilon"] > 0.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--half-life", "soon"), "--half-life must be a positive number"),
-        (("--half-life", "1d", "--horizon", "3d"), "--half-life and --horizon are different ways"),
-        (
-            ("--half-life", "1d", "--time", "src", "--from", "ts", "--to", "dst"),
-            "needs times in seconds",
-        ),
-    ],
-)
-def test_refused(edges, tmp_path, options, message):
-    how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
-    shown = invoke("label", edges, *how, *options)
-    assert shown.exit_code == 2
-    assert message in shown.stderr
-
-
 @pytest.mark.parametrize("options", [("--horizon", "30d"), ("--since", "2026-02-15")])
 def test_label_counts_only_a_window(edges, tmp_path, options):
     how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
@@ -102,37 +74,3 @@ def test_a_window_that_cannot_be_meant_is_refused(edges, tmp_path, since, messag
     assert shown.exit_code == 2
     assert message in shown.stderr
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_a_state_keeps_its_half_life(edges, tmp_path):
-    header, *rows = edges.read_text().splitlines(keepends=True)
-    rows.sort(key=lambda row: row.split(",")[2])
-    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    old.write_text("".join([header, *rows[:60]]))
-    new.write_text("".join([header, *rows[60:]]))
-    labels = ("--labels", tmp_path / "labels.csv")
-    how = ("-o", tmp_path / "out.csv", "--state", tmp_path / "s.ohm")
-    shown = invoke("label", old, *labels, *how, "--half-life", "1d")
-    assert shown.exit_code == 0, shown.stderr
-    shown = invoke("label", new, *how, "--half-life", "2d")
-    assert shown.exit_code == 2
-    assert "was started with --half-life 1d" in shown.stderr
-    shown = invoke("label", new, *how)  # times are read, because the state needs them
-    assert shown.exit_code == 0, shown.stderr
-    first = read(tmp_path / "out.csv")
-    whole = ("-o", tmp_path / "all.csv", "--passes", "1", "--half-life", "1d")
-    shown = invoke("label", edges, *labels, *whole)
-    assert shown.exit_code == 0, shown.stderr
-    for node, row in read(tmp_path / "all.csv").items():
-        assert (row["label"], row["reached"]) == (first[node]["label"], first[node]["reached"])
-
-
-def test_a_state_answers_for_several_windows(edges, tmp_path):
-    how = ("-o", tmp_path / "out.csv", "--state", tmp_path / "s.ohm")
-    shown = invoke("sparsify", edges, "-o", tmp_path / "s.ohm", "--since", "2025-01-01")
-    assert shown.exit_code == 0, shown.stderr
-    for since, is_reached in (("2025-01-01", True), ("2026-02-15", False)):
-        labels = ("--labels", tmp_path / "labels.csv")
-        shown = invoke("label", *labels, *how, "--since", since)
-        assert shown.exit_code == 0, shown.stderr
-        assert read(tmp_path / "out.csv")["8"]["reached"].lower() == str(is_reached).lower()

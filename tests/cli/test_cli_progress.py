@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import invoke
 
 from ohmlearn._phases import watch
-from ohmlearn.cli import main
 from ohmlearn.cli.outputs import write_output
 from ohmlearn.report import progress
 
@@ -33,10 +32,6 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     labels = [f"n{node},{'even' if node % 2 == 0 else 'odd'}" for node in range(13)]
     Path("labels.csv").write_text("\n".join(["node,label", *labels]) + "\n")
     return tmp_path
-
-
-def invoke(*args: object) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 def on_terminal(*args: str) -> tuple[str, int]:
@@ -67,6 +62,7 @@ def on_terminal(*args: str) -> tuple[str, int]:
 LABEL = ("label", "edges.csv", "--labels", "labels.csv", "--max-edges", "200", "-o", "out.csv")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path):
     pytest.importorskip("matplotlib")
     printed, status = on_terminal(*LABEL, "--report", "page.html", "--certify")
@@ -81,6 +77,7 @@ def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path)
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_error_is_on_a_line_of_its_own(graph: Path):
     with open("edges.csv", "a") as file:
         file.write("n1,,7\n")

@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from commands import invoke, label
 
 from ohmlearn import HFSClassifier, HFSRegressor, StateFile, StreamingSparsifier, read_edges
 from ohmlearn._arrays_file import write_arrays
-from ohmlearn.cli import main
 from ohmlearn.reading.label_table import read_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
 N = 80
-
-
-def label(*args: object, **options: Any) -> Result:
-    return CliRunner().invoke(main, ["label", *map(str, args)], **options)
 
 
 def write_edges(path: Path, seed: int, n_edges: int = 3000, name: str = "n") -> Path:
@@ -151,13 +147,6 @@ def test_the_same_command_again_does_nothing(
     assert state.stat().st_mtime_ns == written.st_mtime_ns
     assert label(days[1], "--state", state, "--method", "restart", "-q").exit_code == 0
     assert HFSClassifier.load(state).method_ == "restart"
-
-
-def test_a_file_listed_twice_counts_once(days: list[Path], known: Path, state: Path):
-    summary = assert_ok(label(days[0], days[0], "--labels", known, "--state", state, "--json"))
-    assert summary["state"]["n_skipped"] == 1
-    model = HFSClassifier(passes=1, random_state=0)
-    assert_same_model(state, model.fit_edges(read_edges(days[0]), dict(read_labels(str(known)))))
 
 
 def test_few_edges_may_be_the_same_by_coincidence(known: Path, state: Path, tmp_path: Path):
@@ -323,7 +312,7 @@ def test_a_saved_sparsifier_is_a_start(days: list[Path], known: Path, state: Pat
 
 def test_the_command_sparsify_makes_a_start(days: list[Path], known: Path, state: Path):
     options = ["--epsilon", "0.8", "--seed", "5"]
-    result = CliRunner().invoke(main, ["sparsify", str(days[0]), "-o", str(state), *options])
+    result = invoke("sparsify", days[0], "-o", state, *options)
     assert result.exit_code == 0, result.output
     kept = StreamingSparsifier(epsilon=0.8, random_state=5).update(read_edges(days[0]))
     assert StreamingSparsifier.load(state).snapshot() == kept.snapshot()
@@ -420,30 +409,6 @@ def test_a_state_answers_for_several_windows(known: Path, state: Path):
     assert_same_model(state, model)
 
 
-def test_a_report_of_a_state(days: list[Path], known: Path, state: Path, tmp_path: Path):
-    pytest.importorskip("matplotlib")
-    page = tmp_path / "page.html"
-    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
-    assert_ok(label(days[1], "--state", state, "--report", page, "--json"))
-    assert page.stat().st_size > 1000
-
-
-def test_a_first_run_may_make_more_passes(days: list[Path], known: Path, state: Path):
-    result = label(days[0], "--labels", known, "--state", state, "--passes", 3, "--json")
-    assert json.loads(result.stderr.splitlines()[-1])["passes"] == 3
-    assert HFSClassifier.load(state).n_iter_ == 3
-    assert_ok(label(days[1], "--state", state, "--json"))
-
-
-def test_folder_that_is_not_there_is_refused_before_the_edges_are_read(days, known, tmp_path):
-    out = tmp_path / "labels.csv"
-    state = tmp_path / "nowhere" / "s.ohm"
-    done = label(days[0], "--labels", known, "--state", state, "-o", out)
-    assert done.exit_code != 0
-    assert "there is no folder" in done.stderr
-    assert not out.exists()
-
-
 def test_a_file_that_has_grown_is_refused(days: list[Path], known: Path, state: Path):
     command = [days[0], "--labels", known, "--state", state]
     assert label(*command).exit_code == 0
@@ -462,15 +427,6 @@ def test_a_file_that_has_grown_is_refused(days: list[Path], known: Path, state: 
     (state.parent / "sub").mkdir()
     found = label(write_edges(state.parent / "sub" / "day0.csv", 8), "--state", state)
     assert "another day0.csv" not in found.stderr
-
-
-def test_a_file_read_with_another_condition_is_refused(days: list[Path], known: Path, state: Path):
-    where = ["--where", "w > 1"]
-    assert_ok(label(days[0], "--labels", known, "--state", state, "--json", *where))
-    found = label(days[0], "--state", state)
-    assert found.exit_code == 2
-    assert f"day0.csv: {state} has it with --where" in found.stderr
-    assert "now it is read without --where; read it as before" in found.stderr
 
 
 def test_a_file_without_a_known_node_gives_a_warning(days: list[Path], known: Path, state: Path):

@@ -4,17 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from ohmlearn.cli import main
-from ohmlearn.cli.open_edges import _read_options
-from ohmlearn.reading import ReadOptions
-
-DEFAULTS = main.commands["info"].make_context("info", ["edges.csv"]).params
-
-
-def invoke(*args: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args])
+from commands import invoke
 
 
 @pytest.fixture
@@ -57,10 +47,3 @@ def test_latest(edges):
     assert "--read latest=... must be a time" in shown.stderr
     shown = invoke("info", edges, "--read", "latest=5")
     assert "--read latest=5 needs times" in shown.stderr
-
-
-def test_a_command_that_needs_times_guesses_their_column():
-    assert _read_options(DEFAULTS) == ReadOptions()
-    assert _read_options(DEFAULTS, needs_times=True) == ReadOptions(time=True)
-    named = DEFAULTS | {"time": 3, "latest": 12.5}
-    assert _read_options(named, needs_times=True) == ReadOptions(time=3, latest=12.5)

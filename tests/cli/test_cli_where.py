@@ -4,16 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-
-from ohmlearn.cli import main
+from commands import invoke as run
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
-
-
-def run(*args: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, args)))
 
 
 @pytest.fixture

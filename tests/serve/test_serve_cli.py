@@ -22,7 +22,7 @@ pytest.importorskip("starlette")
 
 from confluent_kafka import Producer
 from serve_broker import Broker
-from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_until
+from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_for
 
 from ohmlearn.cli import main
 from ohmlearn.reading.table_reader import RawBatch
@@ -179,7 +179,7 @@ def test_edges_from_kafka(tmp_path):
         config.write_text("client.id = test\n")
         options = ("--kafka", broker.address, "--topic", "edges", "--kafka-config", config)
         with started(tmp_path / "live", *options) as process:
-            wait_until(lambda: process.client.get("/v1/status").json["kafka"]["messages"] == 20, 60)
+            wait_for(lambda: process.client.get("/v1/status").json["kafka"]["messages"] == 20, 60)
             status = process.client.get("/v1/status").json
             assert (status["edges"], status["kafka"]["topics"]) == (20, ["edges"])
             figures = process.client.get("/metrics").body.decode()

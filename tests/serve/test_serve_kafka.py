@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 from serve_broker import Broker
+from serve_cases import wait_for
 from serve_consumer import (
     CONFIG,
     Sender,
@@ -26,7 +27,6 @@ from serve_consumer import (
     positions,
     rival,
     to_arrow,
-    wait_for,
 )
 
 from ohmlearn import EdgeLog
@@ -121,21 +121,6 @@ def test_stop_and_start(tmp_path, broker, topic, sender):
             assert first["state"] in ("joining", "running")
         assert consumer.status()["state"] == "stopped"
     finish(tmp_path, broker, topic, sender)
-
-
-def test_the_same_consumer_starts_again(tmp_path, broker, topic, sender):
-    sender.send(5)
-    sender.flush()
-    with consuming(tmp_path, broker.address, topic) as consumer:
-        wait_for(lambda: consumer.status()["messages"] == 1)
-        consumer.stop()
-        sender.send(6)
-        sender.flush()
-        consumer.start()
-        with pytest.raises(RuntimeError, match="started already"):
-            consumer.start()
-        wait_for(lambda: consumer.status()["messages"] == 2)
-    assert counted(tmp_path) == sender.sent
 
 
 @pytest.mark.slow
@@ -322,18 +307,13 @@ def test_refusals_lose_nothing(tmp_path, broker, topic, sender, monkeypatch):
         Refused(503, "failed"),
     ]
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
-    service = Service(tmp_path)
-    service.start()
-    refusing = Refusing(service, errors)
-    monkeypatch.setattr(service, "submit", refusing)
-    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=CONFIG)
-    consumer.start()
-    for _ in range(60):
-        sender.send(2)
-        sender.flush()
-    wait_for(lambda: consumer.status()["messages"] == 60)
-    consumer.stop()
-    service.stop()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        refusing = Refusing(consumer._service, errors)
+        monkeypatch.setattr(consumer._service, "submit", refusing)
+        for _ in range(60):
+            sender.send(2)
+            sender.flush()
+        wait_for(lambda: consumer.status()["messages"] == 60)
     assert refusing.n_refused > 10
     assert counted(tmp_path) == sender.sent
     assert letters(tmp_path) == []
@@ -352,22 +332,17 @@ def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, mo
     sender.flush()
     weight = unlucky[0]["weight"]
     sender.sent = Counter({edge: n for edge, n in sender.sent.items() if edge[2] != weight})
-    service = Service(tmp_path)
-    service.start()
-    submit = service.submit
+    submit = Service.submit
 
-    def refuse(batch, **options):
+    def refuse(service, batch, **options):
         if batch.w is not None and weight in batch.w:
             raise ValueError("an unlucky weight")
-        return submit(batch, **options)
+        return submit(service, batch, **options)
 
-    monkeypatch.setattr(service, "submit", refuse)
-    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=CONFIG)
-    consumer.start()
-    wait_for(lambda: consumer.status()["messages"] == sender.n_messages)
-    consumer.stop()
-    assert service.metrics()["batches_total"][0] < 30
-    service.stop()
+    monkeypatch.setattr(Service, "submit", refuse)
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == sender.n_messages)
+        assert consumer._service.metrics()["batches_total"][0] < 30
     assert counted(tmp_path) == sender.sent
     (letter,) = letters(tmp_path)
     assert letter["error"] == "an unlucky weight"
@@ -377,34 +352,38 @@ def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, mo
 def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeypatch):
     monkeypatch.setattr(consumer_module, "BUFFER_BYTES", 20_000)
     monkeypatch.setattr(consumer_module, "PATIENCE", 0.05)
-    service = Service(tmp_path)
-    service.start()
-    submit, is_busy = service.submit, threading.Event()
+    submit, is_busy = Service.submit, threading.Event()
     is_busy.set()
 
-    def refuse(batch, **options):
+    def refuse(service, batch, **options):
         if is_busy.is_set():
             raise Refused(429, "full", retry_after=0.02)
-        return submit(batch, **options)
+        return submit(service, batch, **options)
 
-    monkeypatch.setattr(service, "submit", refuse)
-    config = {**CONFIG, "queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 2000}
-    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=config)
-    consumer.start()
-    for _ in range(600):
-        sender.send(1)
-    sender.flush()
-    wait_for(lambda: consumer._is_paused)
-    wait_for(lambda: consumer.status()["state"] == "waiting")
-    is_busy.clear()
-    wait_for(lambda: consumer.status()["messages"] == 600)
-    consumer.stop()
-    service.stop()
+    monkeypatch.setattr(Service, "submit", refuse)
+    config = {"queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 2000}
+    with consuming(tmp_path, broker.address, topic, config=config) as consumer:
+        for _ in range(600):
+            sender.send(1)
+        sender.flush()
+        wait_for(lambda: consumer._is_paused)
+        wait_for(lambda: consumer.status()["state"] == "waiting")
+        is_busy.clear()
+        wait_for(lambda: consumer.status()["messages"] == 600)
     assert counted(tmp_path) == sender.sent
 
 
 @pytest.mark.slow
-def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RuntimeError("a fault of ours"), "RuntimeError; the log of the server has the reason"),
+        (OSError(errno.ENOENT, "No such file", "/srv/secret/log"), "No such file"),
+    ],
+)
+def test_failures_of_the_consumer_start_it_again(
+    tmp_path, broker, topic, sender, monkeypatch, error, message
+):
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.05)
     failures = iter([True, False, True, True])
     with consuming(tmp_path, broker.address, topic) as consumer:
@@ -412,7 +391,7 @@ def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender
 
         def fail(part):
             if part.messages and next(failures, False):
-                raise RuntimeError("a fault of ours")
+                raise error
             advance(part)
 
         monkeypatch.setattr(consumer, "_advance", fail)
@@ -420,9 +399,7 @@ def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender
             sender.send(2)
         sender.flush()
         wait_for(lambda: consumer.status()["messages"] == 20)
-        assert consumer.status()["last_error"]["message"] == (
-            "RuntimeError; the log of the server has the reason"
-        )
+        assert consumer.status()["last_error"]["message"] == message
     assert counted(tmp_path) == sender.sent
 
 
@@ -574,18 +551,6 @@ def test_a_long_file_of_dead_letters_gets_no_contents(tmp_path, monkeypatch):
     assert DeadLetters(found.path).n_letters == 3
 
 
-class Failing:
-    """A future of the service that has failed."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, batch, **options):
-        future = Future()
-        future.set_exception(self.error)
-        return future
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -599,30 +564,18 @@ def test_damage_is_no_fault_of_messages_and_paths_are_not_shown(
 ):
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
     with consuming(tmp_path, broker.address, topic) as consumer:
-        service = consumer._service
-        submit = service.submit
-        service.submit = Failing(error)
-        sender.send(2)
-        sender.flush()
-        wait_for(lambda: consumer.status()["error"])
+        future = Future()
+        future.set_exception(error)
+        with monkeypatch.context() as patch:
+            patch.setattr(consumer._service, "submit", lambda *_, **__: future)
+            sender.send(2)
+            sender.flush()
+            wait_for(lambda: consumer.status()["error"])
         assert "secret" not in json.dumps(consumer.status())
         assert "/srv/secret" in caplog.text
-        service.submit = submit
         wait_for(lambda: consumer.status()["messages"] == 1)
     assert letters(tmp_path) == []
     assert counted(tmp_path) == sender.sent
-
-
-def test_paths_in_failures_of_the_consumer_are_not_shown(tmp_path, broker, topic, monkeypatch):
-    monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
-    with consuming(tmp_path, broker.address, topic) as consumer:
-
-        def fail(*_):
-            raise OSError(errno.ENOENT, "No such file or directory", "/srv/secret/log")
-
-        monkeypatch.setattr(consumer, "_step", fail)
-        wait_for(lambda: consumer.status()["state"] == "retrying")
-        assert consumer.status()["error"] == "No such file or directory"
 
 
 TEXTS = [

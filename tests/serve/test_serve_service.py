@@ -374,20 +374,6 @@ def test_a_copy_of_a_folder_in_use_is_whole(tmp_path, monkeypatch):
     assert check_folder_contents(tmp_path / "s")["n_edges"] == 20_000
 
 
-@pytest.mark.slow
-def test_an_empty_service_has_no_problems(tmp_path):
-    with serving(tmp_path / "s", certify_every="1s") as service:
-        wait_for_answers(service)
-        service.put_labels(three_labels())
-        wait_for_answers(service)
-        wait_for(lambda: service.status()["uptime_seconds"] > 1.5)
-        assert service.status()["problems"] == []
-        assert service.certificates() == []
-        assert service.suggestions()["suggestions"] == []
-        assert service.map()["nodes"] == []
-        assert b"".join(service.export()).startswith(b"PAR1")
-
-
 def test_a_batch_that_nobody_waits_for_is_left_out(tmp_path):
     batch = next(cut(EDGES, 100))
     with serving(tmp_path / "s") as service:

@@ -51,12 +51,12 @@ def serving(folder: Path, **settings: Any) -> Iterator[Service]:
         service.stop()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_for(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait until something is true; fail if it never is."""
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (found := holds()):
         assert time.monotonic() < end, "waited for too long"
-        time.sleep(0.01)
+        time.sleep(0.005)
     return found
 
 

@@ -112,14 +112,6 @@ def counted(folder):
     return found
 
 
-def wait_for(holds, seconds=60.0):
-    """Wait until something holds, or fail."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it has not happened"
-        time.sleep(0.005)
-
-
 @contextmanager
 def consuming(folder, address, topic, **options):
     """Run a service and a consumer, in a new group; yield the consumer."""

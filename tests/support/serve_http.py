@@ -10,12 +10,12 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
+from serve_cases import wait_for
 
 from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http_limits import Limits
@@ -211,7 +211,7 @@ def serve(service, *, limits=None, **options):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        wait_until(lambda: server.started or not thread.is_alive())
+        wait_for(lambda: server.started or not thread.is_alive())
         yield Client(listener.getsockname()[1], server)
     finally:
         server.should_exit = True
@@ -227,11 +227,3 @@ def make_certificate(folder):
     files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
     subprocess.run([*make.split(), *files], check=True, capture_output=True)
     return folder / "cert.pem", folder / "key.pem"
-
-
-def wait_until(holds, seconds=30.0):
-    """Wait until something holds, or fail."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it has not happened"
-        time.sleep(0.01)
