@@ -185,7 +185,7 @@ def test_thousands_of_classes_need_top(folder: Path):
         result.stderr
     )
     assert not Path("out.csv").exists()
-    few = "".join(f"{node},c{node % 30}\n" for node in nodes[::20])
+    few = "".join(f"{node},c{at % 30}\n" for at, node in enumerate(nodes[::20]))
     Path("labels.csv").write_text(f"node,label\n{few}")
     result = label(*args)
     assert result.exit_code == 0, result.output
