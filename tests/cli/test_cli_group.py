@@ -27,6 +27,7 @@ def test_version_is_that_of_the_package():
     assert invoke("--version").output == f"ohmlearn, version {ohmlearn.__version__}\n"
 
 
+@pytest.mark.slow
 def test_help_and_version_import_nothing_heavy():
     code = """
 import sys

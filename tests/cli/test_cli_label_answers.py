@@ -90,7 +90,7 @@ def test_state_leaves_labels_empty_until_an_edge_connects_them(folder: Path):
 
 
 def test_integer_classes_stay_integers_beside_nulls(folder: Path):
-    Path("labels.csv").write_text("node,label\na,1\nb,1\ne,2\n")
+    Path("labels.csv").write_text("node,label\n a ,1\nb, 1\ne,2\n")
     parquet = pytest.importorskip("pyarrow.parquet")
     assert label("edges.csv", "--labels", "labels.csv", "-o", "o.parquet").exit_code == 0
     schema = parquet.read_schema("o.parquet")
