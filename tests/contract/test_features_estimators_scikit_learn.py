@@ -32,6 +32,7 @@ WEIGHTS = dict.fromkeys(
 CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # random labels: the graph does not help
 @pytest.mark.parametrize("estimator", [GraphFeatureClassifier, GraphFeatureRegressor])
 def test_estimator_checks(estimator):
@@ -52,6 +53,7 @@ def blocks():
     return graph, X, truth, y
 
 
+@pytest.mark.slow
 def test_pipeline_clone_and_pickle(blocks):
     graph, X, truth, y = blocks
     model = make_pipeline(StandardScaler(), GraphFeatureClassifier(graph=graph, random_state=0))
@@ -78,6 +80,7 @@ def test_pickled_regressor(blocks):
     np.testing.assert_array_equal(loaded.predict(X[:5]), model.predict(X[:5]))
 
 
+@pytest.mark.slow
 def test_search_over_parameters_of_the_estimator(blocks):
     graph, X, _, y = blocks
     model = GraphFeatureClassifier(LogisticRegression(), graph, gamma=9.0, random_state=0)
@@ -98,6 +101,7 @@ class Seen(StratifiedKFold):
             yield train, test
 
 
+@pytest.mark.slow
 def test_folds_see_all_features_and_no_test_label(blocks):
     graph, X, truth, y = blocks
     folds = Seen(3, shuffle=True, random_state=0)

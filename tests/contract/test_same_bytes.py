@@ -101,6 +101,7 @@ def test_named_pipes(form, files, expected, tmp_path):
     writer.join(30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "jsonl", "arrows"])
 def test_standard_input_and_process_substitution(form, files, expected, tmp_path):
     options = ["--epsilon", "0.9", "--seed", "0", "--quiet", "-o"]

@@ -44,6 +44,7 @@ def forms(given):
         import polars
 
         found["polars"] = polars.DataFrame({"id": nodes, "what": values})
+        found["lazy"] = found["polars"].lazy()
     except ImportError:
         pass
     try:
@@ -51,6 +52,10 @@ def forms(given):
 
         found["pyarrow"] = pyarrow.table({"label": values, "node": nodes})
         found["record batch"] = pyarrow.record_batch({"node": nodes, "label": values})
+        import duckdb
+
+        found["relation"] = duckdb.connect().from_arrow(found["pyarrow"])
+        found["query"] = found["relation"].filter("label is not null")
     except ImportError:
         pass
     return found

@@ -78,13 +78,6 @@ def test_neighbours_do_not_depend_on_scales(convert):
     assert np.allclose(small.predict_proba(convert(new)), large.predict_proba(convert(new * units)))
 
 
-def test_columns_of_like_scales_stay_as_they_are():
-    assert ScaledFeatures(X).for_distances() is X
-    assert ScaledFeatures(X).for_distances(X[:3]).shape == (3, 3)
-    scaled = ScaledFeatures(X * [1.0, 1.0, 20.0])
-    assert np.allclose(scaled.for_distances().std(axis=0), 1.0)
-
-
 def test_new_rows_may_be_sparse_or_dense():
     sparse = scipy.sparse.csr_array(X)
     for fitted in (X, sparse):
@@ -136,6 +129,7 @@ def test_sparsifiers_that_would_not_be_used_are_refused():
 # Copies.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convert", [np.array, np.asfortranarray, scipy.sparse.csr_array])
 def test_changing_features_after_fit_changes_nothing(convert):
     more = ([0, 1], [2, 3])
@@ -153,6 +147,7 @@ def test_changing_features_after_fit_changes_nothing(convert):
 # Warnings.
 
 
+@pytest.mark.slow
 def test_warnings_name_the_line_of_the_caller():
     n, rng = 160, np.random.default_rng(0)
     truth = np.repeat([0, 1], n // 2)
@@ -177,26 +172,20 @@ def test_warnings_name_the_line_of_the_caller():
     assert {each.filename for each in found} == {__file__}
 
 
-@pytest.mark.parametrize("soft", [False, True])
-def test_estimators_without_weights_are_named_once(soft):
-    weights = {i: 1.0 + i % 2 for i in range(0, N, 3)}
-    estimator = make_pipeline(StandardScaler(), LogisticRegression())
-    model = classifier(estimator, graph=GRAPH)
+@pytest.mark.parametrize("form", ["weights", "shares", "numbers"])
+def test_estimators_without_weights_are_named_once(form):
+    if form == "numbers":
+        model = GraphFeatureRegressor(make_pipeline(Ridge()), graph=GRAPH, random_state=0)
+    else:
+        model = classifier(make_pipeline(StandardScaler(), LogisticRegression()), graph=GRAPH)
     y = {i: int(TRUTH[i]) for i in range(0, N, 3)}
-    if soft:
+    weights = {i: 1.0 + i % 2 for i in range(0, N, 3)}
+    if form == "shares":
         y[0], weights = {0: 0.7, 1: 0.3}, None
     with pytest.warns(UserWarning, match="Pipeline takes no sample_weight") as found:
         model.fit(X, y, sample_weight=weights)
     assert sum("sample_weight" in str(each.message) for each in found) == 1
     assert found[0].filename == __file__
-
-
-def test_regressors_without_weights_are_named_once():
-    model = GraphFeatureRegressor(make_pipeline(Ridge()), graph=GRAPH, random_state=0)
-    y = np.where(Y >= 0, X[:, 0] + X[:, 1], np.nan)
-    with pytest.warns(UserWarning, match="Pipeline takes no sample_weight") as found:
-        model.fit(X, y, sample_weight=1.0 + np.arange(N) % 2)
-    assert sum("sample_weight" in str(each.message) for each in found) == 1
 
 
 # Estimators.

@@ -40,6 +40,7 @@ def test_columns_of_extreme_numbers():
         assert found.size == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_constant_columns_have_no_influence():
     y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
     constant = np.column_stack([X, np.full(N, 0.1), np.zeros(N), np.full(N, 1e200)])

@@ -145,15 +145,10 @@ def test_neighbours_of_the_rows(X):
     assert GraphSmoother().fit(X[:3]).graph_ == gallery.complete(3)
 
 
-def test_values_and_graphs_that_are_refused(graph, X):
-    with pytest.raises(ValueError, match="row 0, column 3 is inf"):
-        GraphSmoother(graph).fit(np.where(np.arange(4) == 3, np.inf, X))
-    with pytest.raises(ValueError, match=r"row 1, column 1 is 'red'; encode such columns first"):
-        GraphSmoother().fit([[1.0, 2.0], [1.0, "red"]])
+def test_graphs_that_are_refused(X):
     with pytest.raises(TypeError, match=r"^edges are needed as a Graph, a tuple"):
         GraphSmoother(7).fit(X)
-    stream = iter([([0], [1])])
-    smoother = GraphSmoother(stream, epsilon=None)
+    smoother = GraphSmoother(iter([([0], [1])]), epsilon=None)
     assert smoother.fit(X[:2]).graph_ == Graph.from_edges([0], [1])
     with pytest.raises(ValueError, match=r"a list_iterator can be read only once, and may have"):
         smoother.fit(X[:2])

@@ -19,8 +19,6 @@ from ohmlearn.features.expert_tasks import PRIOR, Classes, Numbers
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_problem import FeatureProblem, KnownGraph
 from ohmlearn.features.stacking import (
-    GraphUse,
-    Homophily,
     fit_stack,
     measure_homophily,
     split_labels,
@@ -290,19 +288,6 @@ def test_homophily():
     assert abs(homophily(path, X, noise(n=100)[:, 0], Numbers()).labels) < 0.25
 
 
-@pytest.mark.parametrize(
-    ("loss_with", "verdict"),
-    [
-        (0.5, "The graph helps:"),
-        (0.98, "It is not clear whether the graph helps:"),
-        (1.1, "The graph does not help:"),
-    ],
-)
-def test_verdict_depends_on_the_losses(loss_with, verdict):
-    use = GraphUse(loss_with < 0.9, loss_with, 1.0, 0.05, Homophily(0.1, 0.1))
-    assert str(use).startswith(verdict)
-
-
 # Nodes that labels do not reach.
 
 
@@ -323,17 +308,6 @@ def test_unreached_nodes():
     only[alone] = truth[alone]  # labels on isolated nodes only
     found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
     assert np.mean(found.transduction_ == truth) > 0.8
-
-
-def test_probabilities_of_nodes_are_those_of_their_rows():
-    y, X = some_labels(), np.vstack([noise(), noise(8, 5)])
-    graph = Graph.from_edges(*BLOCKS.edges(), n_nodes=N + 5)
-    model = GraphFeatureClassifier(graph=graph, random_state=0)
-    model.fit(X, np.append(y, np.full(5, -1)))
-    found = model.predict_proba(NodeFeatures(X))
-    np.testing.assert_array_equal(found, model.label_distributions_)
-    np.testing.assert_allclose(found[N:], model.predict_proba(X[N:]))  # the estimator alone
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
 
 
 # Estimates from labels that are left out.

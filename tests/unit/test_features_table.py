@@ -216,23 +216,25 @@ def test_columns_are_chosen_by_name():
         NodeFeatures.from_table("people.csv")
 
 
-def test_matrices_are_checked():
-    with pytest.raises(ValueError, match=r"row 1, column 0 is NaN; fill in missing"):
-        NodeFeatures([[1.0], [np.nan]])
-    with pytest.raises(ValueError, match="row 1, column 1 is inf"):
-        NodeFeatures(sparse.csr_matrix([[0.0, 1.0], [0.0, np.inf]]))
-    with pytest.raises(ValueError, match="X must have shape"):
-        NodeFeatures([1.0, 2.0])
-    with pytest.raises(ValueError, match="X must be real numbers"):
-        NodeFeatures([["a"], ["b"]])
-    with pytest.raises(ValueError, match="at least one row"):
-        NodeFeatures(np.empty((0, 3)))
-    with pytest.raises(ValueError, match="2 rows, but there are 3 ids"):
-        NodeFeatures([[1], [2]], ids=[1, 2, 3])
-    with pytest.raises(ValueError, match="the id 'a' is in the rows 0 and 1"):
-        NodeFeatures([[1], [2]], ids=["a", "a"])
-    with pytest.raises(ValueError, match="1 columns, but there are 2 names"):
-        NodeFeatures([[1], [2]], names=["a", "b"])
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        ([[1.0], [np.nan]], {}, r"row 1, column 0 is NaN; fill in missing"),
+        (sparse.csr_matrix([[0.0, 1.0], [0.0, np.inf]]), {}, "row 1, column 1 is inf"),
+        ([1.0, 2.0], {}, "X must have shape"),
+        ([["a"], ["b"]], {}, "X must be real numbers"),
+        (np.empty((0, 3)), {}, "at least one row"),
+        ([[1], [2]], {"ids": [1, 2, 3]}, "2 rows, but there are 3 ids"),
+        ([[1], [2]], {"ids": ["a", "a"]}, "the id 'a' is in the rows 0 and 1"),
+        ([[1], [2]], {"names": ["a", "b"]}, "1 columns, but there are 2 names"),
+    ],
+)
+def test_matrices_are_checked(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        NodeFeatures(X, **options)
+
+
+def test_tables_are_no_matrices():
     with pytest.raises(TypeError, match=r"use NodeFeatures\.from_table"):
         NodeFeatures(pandas.DataFrame({"x": [1]}))
 
@@ -257,11 +259,8 @@ def test_match_orders_rows_by_node(make):
     assert added.numbers.tolist() == [1, 3, 0]
     assert added.X.shape == (4, 2)
     assert added.about().endswith("1 id is only in the features, such as 20")
-
-
-def test_all_nodes_have_features_and_nothing_is_said():
-    features = NodeFeatures([[1.0], [2.0]], ids=["a", "b"])
-    matched = features.match(table_of(["a", "b"]))
+    features = NodeFeatures(X[:2], ids=[10, 30])
+    matched = features.match(table_of([10, 30]))
     assert matched.X is features.X
     assert matched.about() == ""
 
@@ -344,15 +343,6 @@ def test_estimators_without_a_graph_take_the_chosen_rows():
     assert search.fit(features, y).best_score_ > 0.9
     with pytest.raises(TypeError, match=r"sparse; use features.chosen"):
         np.asarray(NodeFeatures(sparse.eye(3, format="csr")))
-
-
-def test_it_shows_itself():
-    features = from_columns({"id": ["a", "b", "c"], "x": [1, 2, 3]})[[0, 2]]
-    assert repr(features) == "<NodeFeatures: 3 rows, 2 chosen rows, 1 column, ids such as a>"
-    assert "<table>" in features._repr_html_()
-    assert repr(features.match(table_of(["a", "z"]))) == (
-        "<Matched: 2 nodes, 1 column, 1 node without features, 2 ids only in the features>"
-    )
 
 
 COLUMN = st.sampled_from(

@@ -1,7 +1,6 @@
 """Files that other programs write: graphs, lists with weights, spreadsheets, local numbers."""
 
 import gzip
-import json
 
 import numpy as np
 import pytest
@@ -221,45 +220,3 @@ def test_formats_are_refused_by_name(tmp_path, name):
         read_edges(path)
     with pytest.raises(SourceError, match=r"cannot be read; .* CSV"):
         HFSClassifier().fit_edges([("a", "b")], path)
-
-
-FORMS = ["csv", "parquet", "arrow", "jsonl", "npz", "pyarrow", "pandas"]
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("labels", ["user:{}", "{}"])
-def test_two_kinds_of_nodes_with_integers(tmp_path, form, labels):
-    """Labels have the kind in front, or under the heading of their column."""
-    pa = pytest.importorskip("pyarrow")
-    users, items = np.arange(30600, 30640), 30600 + np.arange(40) % 8
-    table = pa.table({"user_id": users, "item_id": items})
-    path = tmp_path / f"e.{form}"
-    if form == "csv":
-        pytest.importorskip("pyarrow.csv").write_csv(table, path)
-    elif form == "parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    elif form == "arrow":
-        pytest.importorskip("pyarrow.feather").write_feather(table, path)
-    elif form == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    elif form == "npz":
-        np.savez(path, user_id=users, item_id=items)
-    source = {"pyarrow": table, "pandas": table.to_pandas()}.get(form, path)
-    y = tmp_path / "y.csv"
-    rows = "".join(f"{labels.format(user)},{'ab'[user % 2]}\n" for user in users[:16])
-    y.write_text("user_id,label\n" + rows)
-    stream = read_edges(source, bipartite=("user", "item"))
-    assert stream.id_type == "string"
-    model = HFSClassifier(random_state=0).fit_edges(stream, y)
-    ids = stream.nodes.ids()
-    assert ids[:2].tolist() == ["user:30600", "item:30600"]
-    assert model.transduction_[ids.tolist().index("user:30601")] == "b"
-    if isinstance(source, type(path)):
-        from click.testing import CliRunner
-
-        from ohmlearn.cli import main
-
-        args = ["label", str(path), "--labels", str(y), "--bipartite", "-q"]
-        result = CliRunner().invoke(main, args)
-        assert result.exit_code == 0, result.output
-        assert "user:30601,b" in result.output

@@ -52,48 +52,43 @@ def check(source, path, *, rereadable=True, **options):
     assert n_batches > 1  # it is not read as a whole
 
 
-@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}])
-class TestSameEdges:
-    def test_dataset(self, path, options):
-        check(ds.dataset(path), path, **options)
+def check_frame(frame, path, options):
+    assert edges_of(frame, **options)[0] == edges_of(path, **options)[0]
 
-    def test_dataset_that_is_filtered_already(self, path, options):
-        check(ds.dataset(path).filter(ds.field("amount") >= 0), path, **options)
 
-    def test_scanner(self, path, options):
-        check(ds.dataset(path).scanner(), path, rereadable=False, **options)
-
-    def test_reader(self, table, path, options):
-        check(table.to_reader(max_chunksize=40_000), path, rereadable=False, **options)
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}], ids=str)
+def test_datasets_and_readers(table, path, options):
+    check(ds.dataset(path), path, **options)
+    check(ds.dataset(path).filter(ds.field("amount") >= 0), path, **options)
+    check(ds.dataset(path).scanner(), path, rereadable=False, **options)
+    for make in (lambda reader: reader, ds.Scanner.from_batches):
         reader = table.to_reader(max_chunksize=40_000)
-        check(ds.Scanner.from_batches(reader), path, rereadable=False, **options)
+        check(make(reader), path, rereadable=False, **options)
 
-    def test_duckdb(self, path, options):
-        duckdb = pytest.importorskip("duckdb")
-        with duckdb.connect() as connection:
-            connection.execute("set threads = 1")
-            check(connection.sql(f"select * from '{path}'"), path, **options)
-            result = connection.execute(f"select * from '{path}'")
-            check(result, path, rereadable=False, **options)
 
-    def test_polars(self, path, options):
-        pl = pytest.importorskip("polars")
-        check(pl.scan_parquet(path), path, **options)
-        frame = pl.read_parquet(path)
-        check(frame.lazy(), path, **options)
-        expected = edges_of(path, **options)[0]
-        assert edges_of(frame, **options)[0] == expected
-        for kind in (pl.Categorical, pl.Enum([f"node {i}" for i in range(500)])):
-            named = frame.with_columns(pl.col("src", "dst").cast(kind))
-            assert edges_of(named, **options)[0] == expected
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}], ids=str)
+def test_duckdb(path, options):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute("set threads = 1")
+        check(connection.sql(f"select * from '{path}'"), path, **options)
+        result = connection.execute(f"select * from '{path}'")
+        check(result, path, rereadable=False, **options)
 
-    def test_pandas(self, table, path, options):
-        pytest.importorskip("pandas")
-        frame = table.to_pandas()
-        expected = edges_of(path, **options)[0]
-        assert edges_of(frame, **options)[0] == expected
-        named = frame.astype({"src": "category", "dst": "category"})
-        assert edges_of(named, **options)[0] == expected
+
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}], ids=str)
+def test_data_frames(table, path, options):
+    pl = pytest.importorskip("polars")
+    check(pl.scan_parquet(path), path, **options)
+    frame = pl.read_parquet(path)
+    check(frame.lazy(), path, **options)
+    check_frame(frame, path, options)
+    for kind in (pl.Categorical, pl.Enum([f"node {i}" for i in range(500)])):
+        check_frame(frame.with_columns(pl.col("src", "dst").cast(kind)), path, options)
+    pytest.importorskip("pandas")
+    check_frame(table.to_pandas(), path, options)
+    named = table.to_pandas().astype({"src": "category", "dst": "category"})
+    check_frame(named, path, options)
 
 
 def test_only_the_columns_that_are_needed_are_asked_for(tmp_path):

@@ -125,6 +125,7 @@ def test_nodes(value):
         Graph.from_edges([0], [1], n_nodes=value)
 
 
+@pytest.mark.slow
 def test_no_memory_for_all_nodes():
     code = """
 import resource
@@ -153,18 +154,11 @@ for call in (
             ["label", "--threads", 2**40],
             "--threads must be at most 4096 threads, got 1099511627776",
         ),
-        (["label", "--max-edges", 2**63], "--max-edges must be at most 9007199254740992"),
-        (["label", "--max-edges", 2**63], "got 9223372036854775808"),
-        (["label", "--gamma", 1e308], "--gamma must be"),
         (["label", "--gamma", 1e308], "or a number in [1e-100, 1e+100], got 1e+308"),
-        (["label", "--gamma", "nan"], "got nan"),
-        (["label", "--memory", "9999999TB", "--n-nodes", 3], "memory must be at most 115292150460"),
         (["label", "--cluster", "local:99999999"], "from 1 to 1024"),
         (["sparsify", "--max-edges", 2**63], "--max-edges must be at most 9007199254740992, got"),
-        (["sparsify", "--n-nodes", 2**31], "--n-nodes must lie between 0 and 2**31 - 1"),
         (["sparsify", "--seed", 2**64], "'--seed': 18446744073709551616 is not in the range"),
         (["sparsify", "--epsilon", "nan"], "'--epsilon': nan is not a number"),
-        (["resistance", "--threads", 2**31], "--threads must be at most 4096 threads, got 21474"),
         (["info", "--from", 2**63], "has no column 9223372036854775808, only 2 of them"),
     ],
 )

@@ -84,6 +84,7 @@ def evaluate(text):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", VALUES)
 def test_all_operators_in_all_formats(files, column):
     texts = VALUES[column][1] if column != "none" else VALUES[column][1][1:2]  # its type is text

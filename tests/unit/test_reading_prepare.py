@@ -308,19 +308,6 @@ def test_two_streams_share_a_table(tmp_path):
             assert ends[:, 1].tolist() == TEXT["v"]
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-@pytest.mark.parametrize("kind", ["integers", "coded strings", "csv"])
-def test_a_sparsifier_has_the_same_bits(kind, n_jobs, tmp_path):
-    path = SOURCES[kind](tmp_path)
-
-    def snapshot(threads):
-        how = {"max_edges": 3000, "random_state": 1, "n_jobs": threads}
-        return StreamingSparsifier(**how).update(read_edges(path)).snapshot().edges()
-
-    for one, other in zip(snapshot(1), snapshot(n_jobs), strict=True):
-        assert np.array_equal(one, other)
-
-
 FORK = """
 import os, sys, warnings
 from ohmlearn import read_edges
