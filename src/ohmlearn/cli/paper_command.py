@@ -89,14 +89,15 @@ def paper() -> None:
     "--paper-scheme",
     type=click.Choice(["none", "some", "all"]),
     default="some",
-    help="For which graphs to sample as the paper does, too; all takes a quarter of an hour.",
+    help="For which graphs to sample as the paper does, too, with a tenth of its copies; all takes "
+    "a quarter of an hour.",
 )
 def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 
     Labels 12,100 points from four of them, on graphs of 0.7 to 73 million edges that are streamed
-    and never stored, and on their sparsifiers. Takes about five minutes and 4 GiB, most of it to
-    store graphs for comparison.
+    and never stored, and on their sparsifiers. Takes about six minutes of processor time and 4 GiB,
+    most of it to store graphs for comparison.
     """
     from ohmlearn.checks.parameters import require_extra
 

@@ -33,7 +33,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
 
     Three settings are methods of the literature: ``epsilon=None, normalization=None`` is HFS (Zhu
     et al., 2003), ``epsilon=None`` is stable-HFS (Belkin et al., 2004), and ``passes=1`` is
-    Sparse-HFS (Calandriello et al., 2015).
+    Sparse-HFS (Calandriello et al., 2015, with ``gamma=1.0``).
 
     Labels may be weighted by `sample_weight`, and need not be certain. The entry of a node in a
     dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as

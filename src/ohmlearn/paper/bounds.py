@@ -175,7 +175,7 @@ class GeneralizationBound:
     ----------
     printed, repaired : BoundTerms
         The printed form is infinite if its condition fails. Even if it is finite it is not a bound,
-        because two steps of its proof are wrong.
+        because two steps of its proof are wrong (errors 2 and 4 of docs/theory.md).
     confidence : float
         Probability, over the draw of the labelled nodes, with which the repaired form holds.
     margin : float

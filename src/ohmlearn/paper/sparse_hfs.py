@@ -25,7 +25,7 @@ class BlockAnswer(NamedTuple):
     f : ndarray of shape (n_nodes,) or (n_nodes, n_columns)
         The scores f~ of the paper.
     mu : ndarray of shape (n_columns,)
-        The number mu.
+        The multiplier mu of Eq. (2), which is subtracted from y_S.
     graph : Graph
         The sparsifier H.
     n_edges_seen : int
@@ -56,8 +56,8 @@ class SparseHFS:
 
     The paper subtracts mu 1 after solving, which gives another vector; docs/theory.md says more.
 
-    `HFSClassifier` with ``passes=1`` does the same for labels of any type, with a sparsifier that
-    needs fewer edges and less time.
+    `HFSClassifier` with ``passes=1, gamma=1.0`` answers once, at the end, for labels of any type,
+    with a sparsifier that needs fewer edges and less time.
 
     Parameters
     ----------

@@ -69,9 +69,10 @@ class KelnerLevin(Shown):
     """Algorithm 2 of the Sparse-HFS paper: the sparsifier of Kelner and Levin.
 
     The edges of a stream wait until there is a block of n ln(n)² / epsilon² of them. Then Algorithm
-    2 resamples the sparsifier H and the block together. Every edge e counts as
-    N = n ln(n)² / ((1 - epsilon)² epsilon²) copies. With R the effective resistance of its ends in
-    H and the block, and alpha = 1 / (1 - epsilon), a copy is kept with the probability
+    2 resamples the sparsifier H and the block together. Every edge e counts as N = n ln(n)² / ((1 -
+    epsilon)² epsilon²) copies. With R an estimate, within a factor alpha, of the effective
+    resistance of its ends in H and the block, and alpha = 1 / (1 - epsilon), a copy is kept with
+    the probability
 
         p' = min(p, a R / (alpha (n - 1))),
 
