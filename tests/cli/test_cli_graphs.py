@@ -263,10 +263,6 @@ def test_the_same_thing_has_the_same_name_in_all_json(tmp_path):
     assert found["certify"]["n_nodes"] == found["solve"]["n_nodes"] == 60
     assert found["label"]["n_edges_kept"] == found["sparsify"]["n_edges_kept"]
     assert found["info"]["weight_seen"] == found["sparsify"]["weight_seen"]
-    for name in ("solve", "label"):
-        assert [type(value) for value in found[name]["residual"]] == [float, float]
-    assert found["solve"]["converged"] == [True, True]
-    assert type(found["certify"]["passes"]) is type(found["label"]["passes"]) is int
     names = {key for figures in found.values() for key in figures}
     counts = {key.removeprefix("n_") for key in names if key.startswith("n_")}
     assert not names & (counts | {"bad_rows_dropped", "edges", "residuals", "weight_sum"})

@@ -122,14 +122,11 @@ def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyP
     ("edges", "options", "error", "message"),
     [
         ([GOOD, 5], {}, TypeError, "a Dask DataFrame, paths of files, or a list of dask.delayed"),
-        ([], {}, ValueError, "an empty list of files has no edges"),
         (["-"], {}, ValueError, "workers cannot read standard input"),
         (["none.parquet"], {}, FileNotFoundError, "there is no file .*none.parquet"),
         ([GOOD], {"colour": 1}, TypeError, "there is no option 'colour'"),
         ([GOOD], {"on_bad": "weep"}, ValueError, "on_bad"),
         ([GOOD], {"split_every": 1}, ValueError, "split_every must be at least 2, got 1"),
-        ([GOOD], {"partition_edges": 0}, ValueError, "partition_edges"),
-        ([GOOD], {"epsilon": 7}, ValueError, "epsilon must be"),
         ([GOOD], {"client": "tcp://x"}, TypeError, "a synchronous dask.distributed.Client"),
     ],
 )

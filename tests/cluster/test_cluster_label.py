@@ -203,17 +203,6 @@ def test_bad_use_of_the_command_is_one_line(
     assert "Traceback" not in result.output
 
 
-def test_without_the_extra_the_command_says_how_to_install_it(
-    files: list[Path], known: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    args = ["label", str(files[0]), "--labels", str(known), "--cluster", "local"]
-    result = CliRunner().invoke(main, args)
-    assert result.exit_code == 1
-    assert 'pip install "ohmlearn[dask]"' in result.output
-    assert len(result.output.splitlines()) == 1
-
-
 @pytest.mark.slow
 def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
     # A partition that takes its time: a pipe that nobody writes to.

@@ -31,6 +31,7 @@ def blas_threads() -> list[int]:
     return [library["num_threads"] for library in libraries if library["user_api"] == "blas"]
 
 
+@pytest.mark.slow
 def test_same_bits_for_any_number_of_blas_threads():
     job = str(SUPPORT / "blas_job.py")
     first = run_with(1, job)
@@ -50,6 +51,7 @@ print("threads", *counts)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_threads_of_a_command_limit_blas(tmp_path, threads):
     edges, h = tmp_path / "edges.csv", tmp_path / "h.ohm"
@@ -78,10 +80,6 @@ def test_limit_ends_with_the_last_call_inside(two_threads):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
-
-
-def test_limit_ends_after_an_error(two_threads):
-    before = blas_threads()
     with pytest.raises(KeyError), one_blas_thread():
         raise KeyError
     assert blas_threads() == before

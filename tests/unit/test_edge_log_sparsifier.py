@@ -29,6 +29,11 @@ def dense_edges(n=150, seed=0):
     return u[order], v[order], w[order]
 
 
+def graph_of(log, u, v):
+    """Return the graph of edges with the ids of a log, numbered as in the log."""
+    return Graph.from_edges(log.nodes.find(u), log.nodes.find(v), n_nodes=log.n_nodes)
+
+
 def pairs_of(graph):
     u, v, _ = graph.edges()
     return set(zip(u.tolist(), v.tolist(), strict=True))
@@ -46,8 +51,7 @@ def test_appends_are_followed_bit_for_bit(folder):
     log = EdgeLog(folder)
     whole = StreamingSparsifier(epsilon=0.9, random_state=4)
     for at in np.array_split(np.arange(len(u)), 3):
-        numbers = log.nodes.find(np.stack([u[at], v[at]]).ravel()).reshape(2, -1)
-        whole.update(*numbers, w[at])
+        whole.update(log.nodes.find(u[at]), log.nodes.find(v[at]), w[at])
     assert whole.n_resamples_ > 0
     assert log.snapshot() == whole.snapshot()
 
@@ -57,12 +61,11 @@ def test_staleness_is_the_largest_ratio(folder):
     with EdgeLog(folder, epsilon=0.5, random_state=0) as log:
         log.append(u, v, w)
         h = log.snapshot()
-        removed = np.zeros((0, 2), int)
+        removed = np.zeros(0, int)
         for part in np.array_split(np.arange(400), 4):
             log.remove(u[part], v[part])
-            numbers = log.nodes.find(np.stack([u[part], v[part]], 1).ravel()).reshape(-1, 2)
-            removed = np.concatenate([removed, numbers])
-            d = Graph.from_edges(*removed.T, n_nodes=h.n_nodes)
+            removed = np.append(removed, part)
+            d = graph_of(log, u[removed], v[removed])
             assert log.staleness() == pytest.approx(energy_ratios(d, h)[1], rel=0.02)
         assert 0.1 < log.staleness() < MAX_STALENESS
         stale = log.staleness()
@@ -100,8 +103,7 @@ def test_expired_edges_count_as_removed(folder):
         log.expire(100)
         log.expire(200)
         old = t < 200
-        numbers = log.nodes.find(np.stack([u[old], v[old]], 1).ravel()).reshape(-1, 2)
-        d = Graph.from_edges(*numbers.T, n_nodes=h.n_nodes)
+        d = graph_of(log, u[old], v[old])
         assert log.staleness() == pytest.approx(energy_ratios(d, h)[1], rel=0.02)
         assert log.info()["generation"] == 0
     with EdgeLog(folder) as log:
@@ -146,9 +148,7 @@ def test_new_coins_are_independent_of_the_old_ones(folder):
         log.remove_nodes([900])
         second = log.snapshot()
         assert log.info()["generation"] == 1
-        a, b = (
-            set(zip(*(x.tolist() for x in h.edges()[:2]), strict=True)) for h in (first, second)
-        )
+        a, b = pairs_of(first), pairs_of(second)
         assert len(a & b) < 0.9 * len(a)
 
 
@@ -240,7 +240,7 @@ def test_a_follower_sees_durable_operations_only(folder):
         last = follower.snapshot()
         assert last.version > first.version
         whole = StreamingSparsifier(epsilon=0.9, random_state=4)
-        whole.update(*log.nodes.find(np.stack([u, v]).ravel()).reshape(2, -1), w)
+        whole.update(log.nodes.find(u), log.nodes.find(v), w)
         assert last.kept.sparsifier.snapshot() == whole.snapshot()
 
 

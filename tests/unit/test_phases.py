@@ -14,6 +14,8 @@ from ohmlearn._phases import Phase, passes_before, phase, watch
 from ohmlearn.report import progress
 from ohmlearn.report.progress import StatusLine
 
+LABELS = {node: "even" if node % 2 == 0 else "odd" for node in range(20)}
+
 
 class Seen(list[str]):
     """Collects the phases of a job."""
@@ -33,10 +35,9 @@ def phases_of(seen: Seen) -> list[str]:
 def test_a_labelling_goes_through_its_phases():
     graph, seen = gallery.complete(300), Seen()
     batches = [graph.edges()]
-    labels = {node: "even" if node % 2 == 0 else "odd" for node in range(20)}
     model = HFSClassifier(passes=3, epsilon=0.9, random_state=0)
     with watch(seen):
-        model.fit_edges(batches, labels)
+        model.fit_edges(batches, LABELS)
     assert phases_of(seen) == [
         "reading edges, pass 1 of 3",
         "solving on the edges kept",
@@ -61,14 +62,13 @@ def test_a_certificate_numbers_its_passes():
 
 def test_verbose_prints_the_same_phases_as_lines(capsys: pytest.CaptureFixture[str]):
     graph = gallery.complete(300)
-    labels = {node: "even" if node % 2 == 0 else "odd" for node in range(20)}
     HFSClassifier(passes=2, epsilon=0.9, random_state=0, verbose=1).fit_edges(
-        [graph.edges()], labels
+        [graph.edges()], LABELS
     )
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["reading edges, pass 1 of 2", "solving on the edges kept"]
     assert lines[2].startswith("refining, pass 2 of 2: residual ")
-    HFSClassifier(passes=2, epsilon=0.9, random_state=0).fit_edges([graph.edges()], labels)
+    HFSClassifier(passes=2, epsilon=0.9, random_state=0).fit_edges([graph.edges()], LABELS)
     assert capsys.readouterr().err == ""
 
 

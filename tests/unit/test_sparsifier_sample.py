@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from refuses import refuses
 
 from ohmlearn import Graph, StreamingSparsifier, gallery
 from ohmlearn.sparsifier.sampling_error import Sample
@@ -125,16 +126,8 @@ def test_chances_of_parallel_rows_of_a_merge_are_combined():
     np.testing.assert_allclose(merged.sample().chance, 1.0 - 0.75 / 16.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"number": -1}, "number"),
-        ({"number": 0.5}, "number"),
-        ({"amplitude": 0.0}, "amplitude"),
-        ({"amplitude": 1.5}, "amplitude"),
-    ],
-)
-def test_refused_parameters(options, message):
+def test_refused_parameters():
     sparsifier = StreamingSparsifier(random_state=0).update([0], [1])
-    with pytest.raises(ValueError, match=message):
-        sparsifier.replicate(**options)
+    for bad in ({"number": -1}, {"number": 0.5}, {"amplitude": 0.0}, {"amplitude": 1.5}):
+        with refuses(parameter=next(iter(bad))):
+            sparsifier.replicate(**bad)

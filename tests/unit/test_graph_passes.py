@@ -1,7 +1,22 @@
+"""Passes over edges: degrees that are counted on the way, and products with many columns."""
+
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from ohmlearn import Graph, NodeTable, StreamingSparsifier, gallery, kernel_edges, read_edges
+from ohmlearn import (
+    Graph,
+    StreamingSparsifier,
+    gallery,
+    kernel_edges,
+    read_edges,
+    refine,
+    sparsify,
+)
+from ohmlearn.edges.passes import multiply_laplacian, pass_bytes
 from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.reading.as_edges import as_edges
 
@@ -81,7 +96,6 @@ def test_ids_and_attributes_pass_through(tmp_path):
     assert (counted.rereadable, counted.sources) == (True, stream.sources)
     assert (counted.time_unit, counted.has_times, counted.n_nodes) == ("date", True, None)
     sparsifier = StreamingSparsifier(half_life="7d", random_state=0).update(counted)
-    assert isinstance(sparsifier.nodes, NodeTable)
     assert sparsifier.nodes is stream.nodes
     assert counted.degrees_of(3).tolist() == [1.0, 2.0, 1.0]
     assert count([]).n_nodes is None
@@ -94,7 +108,81 @@ def test_batches_that_are_refused():
     with pytest.raises(ValueError, match=r"but w\[0\] = -1\.0"):
         StreamingSparsifier(random_state=0).update(counted)
     assert counted.degrees_of(3).tolist() == [1.0, 1.0, 0.0]
-    with pytest.raises(ValueError, match=r"but w\[0\] = -1\.0"):
-        read_through(counted)
-    with pytest.raises(FileNotFoundError, match="there is no file none"):
-        read_through(count("none.csv"))
+
+
+# Passes with many columns.
+N_NODES, N_COLUMNS = 400, 30
+
+
+def random_edges(n_edges, seed=0):
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, N_NODES, (2, n_edges))
+    return u, v, rng.uniform(0.1, 2.0, n_edges)
+
+
+def split(edges, n_batches):
+    return list(zip(*(np.array_split(array, n_batches) for array in edges), strict=True))
+
+
+def multiply(edges, x, n_jobs=1):
+    component = np.zeros(N_NODES, dtype=np.int32)
+    return as_edges(edges).open_passes(component, "this", n_jobs).multiply(x)
+
+
+@pytest.mark.parametrize("n_edges", [2000, 40_000])  # too few to sort, and enough
+@pytest.mark.parametrize("n_columns", [15, N_COLUMNS])
+def test_neither_batches_nor_threads_change_a_bit(n_edges, n_columns):
+    edges = random_edges(n_edges)
+    x = np.random.default_rng(1).standard_normal((N_NODES, n_columns))
+    expected = multiply([edges], x)
+    for n_jobs in (1, 2, 12):  # many sort the edges
+        for n_batches in (1, 7, 60):
+            found = multiply(split(edges, n_batches), x, n_jobs)
+            assert found.tobytes() == expected.tobytes()
+
+
+def test_product_is_that_of_the_graph():
+    graph = gallery.complete(N_NODES)
+    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS))
+    found = multiply(split(graph.edges(), 5), x)
+    np.testing.assert_allclose(found, multiply_laplacian(graph, x), rtol=1e-12, atol=1e-11)
+
+
+def test_refine_agrees_with_single_columns():
+    edges, nodes, y = [random_edges(30_000)], np.arange(N_COLUMNS), np.eye(N_COLUMNS)
+    h = sparsify(edges, n_nodes=N_NODES, epsilon=0.9, random_state=0)
+    wide = refine(edges, h, nodes, y, passes=25, tol=1e-9, random_state=0)
+    narrow = refine(edges, h, nodes, y[:, :3], passes=25, tol=1e-9, random_state=0)
+    assert wide.converged.all()
+    np.testing.assert_allclose(wide.f[:, :3], narrow.f, atol=1e-8 * np.abs(narrow.f).max())
+
+
+CHILD = """
+import sys
+import numpy as np
+from ohmlearn.edges import Batch
+from ohmlearn.edges.passes import pass_bytes, read_pass
+from ohmlearn.report.process_cost import peak_memory
+n, columns, m = 150_000, int(sys.argv[1]), 1_100_000
+rng = np.random.default_rng(0)
+x, edges = rng.standard_normal((n, columns)), rng.integers(0, n, (2, m))
+batches = [Batch(edges[0], edges[1], np.ones(m))] * 2  # the second is not read where it is
+read_pass(batches, x[:, :1].copy(), None, np.empty(0, np.int32))
+before = peak_memory()
+read_pass(batches, x, None, np.empty(0, np.int32))
+print(peak_memory() - before, pass_bytes(n, columns))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize("n_columns", [4, 40])
+def test_a_pass_takes_the_memory_that_is_said(n_columns):
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(n_columns)],
+        env=dict(os.environ), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    taken, said = map(int, child.stdout.split())
+    assert taken <= said + (8 << 20)  # pages of 2 MiB, and what malloc keeps
+    assert taken >= 0.25 * said
+    assert said == pass_bytes(150_000, n_columns)
