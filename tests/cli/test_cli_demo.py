@@ -43,13 +43,6 @@ def test_shares_of_right_labels_are_counted_over_unlabelled_points(found: demo.D
     assert found.agreement(found.exact) == 1.0
 
 
-def test_certificate_is_of_the_sparsifier_kept(found: demo.Demo):
-    certificate = found.certificate
-    assert certificate.lost_edge is None
-    assert 0 < certificate.lower < 1 < certificate.upper
-    assert certificate.epsilon <= certificate.epsilon_bound
-
-
 def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     page = tmp_path / "demo.html"
     result = CliRunner().invoke(main, ["demo", *SMALL, "-o", str(page)])

@@ -12,7 +12,6 @@ from ohmlearn import StreamingSparsifier, gallery, sparsify
 from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.paper import generalization_bound, spectral_extremes
-from ohmlearn.paper.experiment import NEIGHBOURS, ExperimentSettings
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes, run_job, score
 
 N = 605
@@ -68,14 +67,6 @@ def test_labels_are_drawn_from_the_outer_clusters():
         assert draw[:2].max() < outer
         assert draw[2:].min() >= N - outer
     assert not np.array_equal(draw_labelled(N, 1, 0), draw_labelled(N, 1, 1))
-
-
-def test_all_eleven_graphs_are_run_by_default():
-    settings = ExperimentSettings.choose()
-    assert settings.neighbours == NEIGHBOURS
-    assert len(NEIGHBOURS) == 11
-    assert settings.draws == 10
-    assert {j["k"] for j in settings.jobs() if j["kind"] == "stream"} == set(NEIGHBOURS)
 
 
 @pytest.mark.slow

@@ -151,11 +151,11 @@ def change_file(seed: int, files: list[dict[str, np.ndarray]]) -> bytes:
     rng = np.random.default_rng(seed)
     arrays = dict(files[int(rng.integers(0, len(files)))])
     way = rng.choice(["bytes", "parameters", "arrays"], p=[0.15, 0.2, 0.65])
-    if way == "parameters":
-        texts = [name for name in ("parameters", "model") if name in arrays]
+    texts = [name for name in ("parameters", "model", "about") if name in arrays]
+    if way == "parameters" and texts:
         name = texts[int(rng.integers(0, len(texts)))] if len(texts) > 1 else texts[0]
         arrays[name] = np.array(change_parameters(str(arrays[name]), rng))
-    elif way == "arrays":
+    elif way != "bytes":
         for _ in range(int(rng.integers(1, 4))):
             name = list(arrays)[int(rng.integers(0, len(arrays)))]
             if rng.random() < 0.04:

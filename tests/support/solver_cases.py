@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ohmlearn import Graph
+from ohmlearn import Graph, gallery
 
 METHODS = ["auto", "diagonal", "cholesky", "direct"]
 ITERATIVE = ["auto", "diagonal", "cholesky"]
@@ -14,18 +14,6 @@ def grid(side, decades=0.0, seed=0):
     v = np.concatenate([node[:-1].ravel(), node[:, :-1].ravel()])
     w = 10.0 ** (-decades * np.random.default_rng(seed).random(len(u)))
     return Graph.from_edges(u, v, w, n_nodes=side * side)
-
-
-def star(n):
-    return Graph.from_edges(np.zeros(n - 1, dtype=int), np.arange(1, n))
-
-
-def path(n):
-    return Graph.from_edges(np.arange(n - 1), np.arange(1, n))
-
-
-def complete(n):
-    return Graph.from_edges(*np.triu_indices(n, 1))
 
 
 def hub_and_ring(n):
@@ -47,9 +35,9 @@ GRAPHS = {
     "one edge": Graph.from_edges([0], [1], [0.25]),
     "isolated nodes": Graph.from_edges([1, 2], [2, 5], [1.0, 3.0], n_nodes=8),
     "many components": many_components(120),
-    "star": star(60),
-    "path": path(50),
-    "complete": complete(40),
+    "star": gallery.star(60),
+    "path": gallery.path(50),
+    "complete": gallery.complete(40),
     "hub and ring": hub_and_ring(60),
     "grid": grid(9, decades=2),
 }

@@ -34,20 +34,15 @@ def sample(g, seed, share=0.5):
     return Graph.from_edges(u[kept], v[kept], (w / p)[kept], n_nodes=g.n_nodes)
 
 
-def union(a, b, isolated=2):
-    (u, v, w), (x, y, z) = a.edges(), b.edges()
-    n = a.n_nodes
-    ends = np.concatenate([u, x + n]), np.concatenate([v, y + n])
-    return Graph.from_edges(*ends, np.concatenate([w, z]), n_nodes=n + b.n_nodes + isolated)
-
-
 BLOCKS = gallery.stochastic_blocks([40, 40, 40], 0.4, bridges=3, random_state=0)
 GRAPHS = {
     "complete": gallery.complete(60),
     "blocks": BLOCKS,
     "grid": gallery.grid2d(14, 12),
     "weighted": gallery.log_uniform_weights(BLOCKS, 4, random_state=1),
-    "disconnected": union(gallery.complete(30), gallery.grid2d(8, 9)),
+    "disconnected": gallery.disjoint_union(
+        gallery.complete(30), gallery.grid2d(8, 9), gallery.path(1), gallery.path(1)
+    ),
     "small": gallery.complete(4),
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ohmlearn import Graph, effective_resistance
+from ohmlearn import Graph, effective_resistance, gallery
 
 
 def pseudo_inverse(graph):
@@ -15,17 +15,6 @@ def resistances(inverse, u, v):
     return inverse[u, u] + inverse[v, v] - 2 * inverse[u, v]
 
 
-def grid(rows, columns):
-    ids = np.arange(rows * columns).reshape(rows, columns)
-    u = np.concatenate([ids[:-1].ravel(), ids[:, :-1].ravel()])
-    v = np.concatenate([ids[1:].ravel(), ids[:, 1:].ravel()])
-    return u, v
-
-
-def complete(n):
-    return np.triu_indices(n, 1)
-
-
 @pytest.mark.parametrize("exact", [True, None])
 def test_path_is_distance(exact):
     path = Graph.from_edges(np.arange(9), np.arange(1, 10), np.full(9, 0.5))
@@ -35,7 +24,7 @@ def test_path_is_distance(exact):
 
 @pytest.mark.parametrize("n", [2, 3, 40, 800])
 def test_complete_graph_is_two_over_n(n):
-    u, v = complete(n)
+    u, v, _ = gallery.complete(n).edges()
     some = np.column_stack([u, v])[:50]
     found = effective_resistance(Graph.from_edges(u, v), some, exact=True)
     assert found == pytest.approx(np.full(len(some), 2 / n), rel=1e-8)
@@ -50,7 +39,7 @@ def test_cycle_in_parallel():
 
 @pytest.mark.parametrize("n_side", [7, 30])  # direct, and iterative with a solve per node
 def test_exact_edges_match_the_pseudo_inverse(n_side):
-    u, v = grid(n_side, n_side)
+    u, v, _ = gallery.grid2d(n_side, n_side).edges()
     w = np.random.default_rng(0).lognormal(size=len(u))
     graph = Graph.from_edges(u, v, w)
     u, v, _ = graph.edges()
@@ -60,7 +49,7 @@ def test_exact_edges_match_the_pseudo_inverse(n_side):
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_weights_times_resistances_count_nodes_minus_components(exact):
-    u, v = grid(30, 30)
+    u, v, _ = gallery.grid2d(30, 30).edges()
     u, v = np.r_[u, u + 900, 1800], np.r_[v, v + 900, 1801]  # two grids, a lone edge, a lone node
     w = np.random.default_rng(1).lognormal(size=len(u))
     graph = Graph.from_edges(u, v, w, n_nodes=1803)
@@ -70,7 +59,7 @@ def test_weights_times_resistances_count_nodes_minus_components(exact):
 
 
 def test_sketch_keeps_its_stated_error():
-    u, v = grid(40, 40)
+    u, v, _ = gallery.grid2d(40, 40).edges()
     graph = Graph.from_edges(u, v, np.random.default_rng(2).lognormal(size=len(u)))
     u, v, _ = graph.edges()
     inverse = pseudo_inverse(graph)
@@ -100,7 +89,7 @@ def test_sketch_is_exact_on_bridges():
 
 def test_sketch_sees_weak_links_between_dense_clusters():
     # The mode of three links between two cliques of 300 is 1e-5 of a random right-hand side.
-    u, v = complete(300)
+    u, v, _ = gallery.complete(300).edges()
     links = np.array([0, 1, 2])
     graph = Graph.from_edges(
         np.r_[u, u + 300, links],
@@ -119,7 +108,7 @@ def test_across_components_is_infinite():
 
 
 def test_same_bits_for_any_number_of_threads():
-    u, v = grid(60, 60)
+    u, v, _ = gallery.grid2d(60, 60).edges()
     graph = Graph.from_edges(u, v)
     one = effective_resistance(graph, rtol=0.4, random_state=5, n_jobs=1)
     for n_jobs in (2, 4):

@@ -15,11 +15,11 @@ from solver_cases import (
     dense_matrix,
     grid,
     hub_and_ring,
-    path,
     relative_residual,
 )
 
 from ohmlearn import Graph, LaplacianSolver
+from ohmlearn.gallery import path
 
 
 @pytest.mark.parametrize("method", METHODS)

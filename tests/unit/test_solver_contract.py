@@ -19,11 +19,11 @@ from solver_cases import (
     grid,
     hub_and_ring,
     many_components,
-    path,
     relative_residual,
 )
 
 from ohmlearn import Graph, LaplacianSolver
+from ohmlearn.gallery import path
 
 # ---- the report ---------------------------------------------------------------------------------
 
@@ -42,8 +42,6 @@ def test_report_is_true(method):
     assert report.rounding.tolist() == [False] * 3
     assert (report.iterations > 0).all() == (method != "direct")
     assert report.projected_out.tolist() == [0.0] * 3
-    assert report.setup_seconds >= 0
-    assert report.solve_seconds >= 0
     assert report.method == (method if method != "auto" else report.method)
     if method != "auto":
         assert report.reason == "asked for"

@@ -147,7 +147,7 @@ def test_sweeps_give_the_same_edges(monkeypatch):
     x = CLOUDS["tenths"]
     kept = collect(knn_edges(x, n_neighbors=12, weights="gaussian"))
     monkeypatch.setattr(knn_module, "KEPT", 12 * 12 * N - 1)
-    stream = knn_edges(x, n_neighbors=12, weights="gaussian", n_jobs=2)
+    stream = knn_edges(x, n_neighbors=12, weights="gaussian", n_jobs=2, block=50)
     for a, b in zip(collect(stream), kept, strict=True):
         np.testing.assert_array_equal(a, b)
     assert stream.fraction == 1.0
