@@ -97,8 +97,6 @@ def test_nothing_is_checked_before_fit():
         model.fit(np.eye(4), [0, 1, -1, -1])
     with pytest.raises(NotFittedError):
         _ = HFSClassifier().transduction_
-    with pytest.raises(NotFittedError):
-        HFSClassifier().predict(np.eye(4))
 
 
 def test_digits_from_ten_labels_a_class():

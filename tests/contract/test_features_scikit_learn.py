@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from refuses import refuses
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -84,15 +83,8 @@ def test_names_of_columns(blocks):
 
 def test_nothing_is_checked_before_fit(blocks):
     graph, X, _ = blocks
-    model = GraphSmoother("nonsense", gamma=-1)
-    with pytest.raises(ValueError, match=r"^gamma of GraphSmoother must be a number in \[0, 1"):
-        model.fit(X)
-    for wrong in ([], [1.0, np.inf], "9", True):
-        with pytest.raises(ValueError, match="or a list of such numbers, got"):
+    for wrong in (-1, [], [1.0, np.inf], "9", True):
+        with pytest.raises(ValueError, match=r"^gamma of GraphSmoother must be"):
             GraphSmoother(graph, gamma=wrong).fit(X)
     with refuses(parameter="epsilon"):
         GraphSmoother(graph, epsilon=2.0).fit(X)
-    with pytest.raises(NotFittedError):
-        GraphSmoother().transform(X)
-    with pytest.raises(NotFittedError):
-        GraphSmoother().get_feature_names_out()

@@ -39,17 +39,6 @@ def test_small_gamma_is_label_propagation():
     np.testing.assert_allclose(model.label_distributions_, peer.label_distributions_, atol=1e-5)
 
 
-def test_two_blocks_have_mirrored_shares():
-    model = HFSClassifier(epsilon=None, calibration=None).fit_edges(
-        gallery.barbell(6, bridge=2), {0: False, 12: True}
-    )
-    assert model.classes_.dtype == bool
-    assert model.transduction_.tolist() == [False] * 6 + [model.transduction_[6]] + [True] * 6
-    shares = model.label_distributions_
-    np.testing.assert_allclose(shares[:, 0], shares[::-1, 1], atol=1e-9)
-    np.testing.assert_allclose(shares[6], 0.5, atol=1e-9)
-
-
 def test_labels_of_another_component_do_not_decide():
     paths = ([0, 1, 2, 5, 6, 7], [1, 2, 3, 6, 7, 8])  # 0-1-2-3, 4 by itself, 5-6-7-8
     with pytest.warns(UserWarning, match="1 of the 4 labelled nodes are in no edge, such as 4"):

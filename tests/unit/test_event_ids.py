@@ -1,19 +1,16 @@
 """Events with ids: overlapping extracts count once, whatever the format, batches and threads."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from row_files import write_rows
 
 from ohmlearn import HFSClassifier, StateFile, StreamingSparsifier, read_edges
 from ohmlearn.cli import main
 from ohmlearn.reading import SourceError, event_ids
-
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 Rows = list[tuple[Any, ...]]
 NAMES = ("id", "src", "dst", "w", "time")
@@ -30,22 +27,7 @@ def make_rows(n_rows: int, start: int = 0, seed: int = 0) -> Rows:
 
 
 def write(path: Path, rows: Rows, names: tuple[str, ...] = NAMES) -> Path:
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.table(columns), path, row_group_size=97)
-    elif path.suffix == ".arrow":
-        table = pa.table(columns)
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table, max_chunksize=100)
-    elif path.suffix == ".jsonl":
-        path.write_text(
-            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-        )
-    else:
-        mark = "\t" if path.suffix == ".tsv" else ","
-        lines = [mark.join(map(str, row)) for row in (names, *rows)]
-        path.write_text("\n".join(lines) + "\n")
-    return path
+    return write_rows(path, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), 97)
 
 
 def read_all(source: object, n_jobs: int = 1, **options: Any) -> tuple[list[Any], int]:

@@ -172,19 +172,6 @@ def test_batches_and_threads_do_not_change_a_bit(paper_sparsifier):
         assert np.array_equal(found.f, expected)
 
 
-def test_components_and_parallel_edges():
-    graph = gallery.stochastic_blocks([60, 50, 40], p=0.5, bridges=0, random_state=0)
-    u, v, w = graph.edges()
-    doubled = (np.r_[u, u], np.r_[v, v], np.r_[w / 4, 3 * w / 4])
-    labelled, Y = [0, 10, 70, 80], np.array([[1, 0], [1, 0], [1, 0], [0, 1.0]])
-    h = sparsify(graph, epsilon=0.5, random_state=1)
-    found = refine(doubled, h, labelled, Y, passes=30, tol=1e-8)
-    expected = solve_hfs(graph, labelled, Y)
-    np.testing.assert_allclose(found.f, expected.f, atol=1e-6)
-    assert np.array_equal(found.reached, np.arange(150) < 110)
-    assert found.passes < 20
-
-
 def test_sparsifier_of_other_edges_is_refused():
     graph = gallery.barbell(8)
     u, v, w = graph.edges()

@@ -5,7 +5,7 @@ import pytest
 from stream_cases import edges
 
 from ohmlearn import NodeTable, read_edges
-from ohmlearn.nodes.node_ids import as_ids, decode_strings, encode_strings, read_ids, take
+from ohmlearn.nodes.node_ids import as_ids, decode_strings, read_ids
 
 
 def plain(column):
@@ -89,12 +89,6 @@ def test_polars_columns():
     stream = read_edges(frame.cast(polars.Categorical), on_bad="skip")
     assert edges(stream) == (["a"], ["b"], None)
     assert stream.n_bad == 1
-
-
-def test_taking_strings():
-    strings = encode_strings(["ab", "", "é", "c"])
-    assert plain(take(strings, np.array([3, 1, 0, 2, 2]))) == ["c", "", "ab", "é", "é"]
-    assert plain(take(strings, np.array([], dtype=int))) == []
 
 
 def float_sources(folder):

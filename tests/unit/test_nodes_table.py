@@ -72,13 +72,6 @@ def test_string_types():
     assert mixed.ids().tolist() == ["x", "yy", ""]
 
 
-def test_integers_through_arrow():
-    pa = pytest.importorskip("pyarrow")
-    table = NodeTable()
-    assert table.add(pa.array([4, 2, 4], type=pa.int16())).tolist() == [0, 1, 0]
-    assert table.to_arrow().equals(pa.array([4, 2]))
-
-
 def test_empty():
     table = NodeTable()
     assert table.find([1, 2], missing="mask").mask.tolist() == [True, True]

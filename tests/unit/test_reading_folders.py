@@ -1,10 +1,9 @@
 """Folders: partitions, mixed formats, patterns, hidden files."""
 
-import json
-
 import numpy as np
 import pytest
 from refuses import refuses
+from row_files import write_rows
 
 from ohmlearn import read_edges
 from ohmlearn.reading import SourceError
@@ -16,18 +15,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 def write(path, rows):
     """Write rows (u, v, n) in the format of the ending."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = ("u", "v", "n")
-    if path.suffix == ".parquet":
-        pq.write_table(
-            pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path
-        )
-    elif path.suffix == ".jsonl":
-        path.write_text(
-            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-        )
-    else:
-        path.write_text("u,v,n\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    write_rows(path, dict(zip("uvn", map(list, zip(*rows, strict=True)), strict=True)))
 
 
 def edges_of(source, **options):

@@ -1,12 +1,13 @@
 """Edges between two kinds of nodes, whose ids overlap."""
 
-import json
 import pickle
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse
+from row_files import write_rows
 from stream_cases import edges
 
 import ohmlearn
@@ -32,22 +33,10 @@ def write(path, headings, u=USERS, v=ITEMS, mark=","):
 
 def sources(folder):
     """The same edges of users and items in all formats with headings."""
-    pa = pytest.importorskip("pyarrow")
-    feather = pytest.importorskip("pyarrow.feather")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"user_id": USERS, "item_id": ITEMS})
-    yield write(folder / "e.csv", "user_id,item_id")
-    yield write(folder / "e.tsv", "user_id\titem_id", mark="\t")
-    yield write(folder / "e.txt", "user_id item_id", mark=" ")
-    rows = ({"user_id": u, "item_id": v} for u, v in zip(USERS, ITEMS, strict=True))
-    (folder / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    yield folder / "e.jsonl"
-    parquet.write_table(table, folder / "e.parquet")
-    yield folder / "e.parquet"
-    feather.write_feather(table, folder / "e.arrow")
-    yield folder / "e.arrow"
-    np.savez(folder / "e.npz", user_id=USERS, item_id=ITEMS)
-    yield folder / "e.npz"
+    columns = {"user_id": USERS, "item_id": ITEMS}
+    for ending in ("csv", "tsv", "txt", "jsonl", "parquet", "arrow", "npz"):
+        yield write_rows(folder / f"e.{ending}", columns)
+    table = pa.table(columns)
     yield table
     yield table.set_column(1, "item_id", table["item_id"].cast(pa.string()))
     yield table.set_column(0, "user_id", table["user_id"].cast(pa.float64()))
@@ -132,7 +121,6 @@ def test_an_id_in_both_columns_is_told_once(tmp_path):
         list(read(write(path, "shop,tag", [1, 2], [3, 4])))  # no id in both columns
         for headings in ("src,dst", "u,v", "node1,node2", "buyer,seller", "a,b", ""):
             list(read(write(path, headings)))
-    pa = pytest.importorskip("pyarrow")
     tables = [pa.table({"shop": [a], "tag": [b]}) for a, b in ((1, 2), (3, 4), (4, 5))]
     with pytest.warns(UserWarning, match="4 is in both columns"):
         list(read(tables))

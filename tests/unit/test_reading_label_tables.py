@@ -1,12 +1,12 @@
 """Tables of nodes: labels in, results out."""
 
 import gzip
-import json
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from row_files import write_rows
 from stream_cases import edges
 
 from ohmlearn.estimators.label_input import find_classes, number_labels
@@ -37,23 +37,15 @@ def test_labels_in_text(tmp_path, text, pairs):
 ROWS = {"node": [1, 2, 3, 4], "label": ["x", None, "y", ""]}
 
 
-@pytest.mark.parametrize("ending", ["csv.gz", "tsv", "jsonl", "parquet", "arrow", "npz"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "jsonl", "parquet", "arrow", "npz"])
 def test_labels_are_read_from_the_formats_of_edges(tmp_path, ending):
-    pa = pytest.importorskip("pyarrow")
     path = tmp_path / f"labels.{ending}"
     if ending == "csv.gz":
         path.write_bytes(gzip.compress(b"node,label\n1,x\n2,null\n3,y\n4,\n"))
     elif ending == "npz":
-        np.savez(path, node=ROWS["node"], label=["x", "-1", "y", "nan"])
-    elif ending == "parquet":
-        pytest.importorskip("pyarrow.parquet").write_table(pa.table(ROWS), path)
-    elif ending == "arrow":
-        pytest.importorskip("pyarrow.feather").write_feather(pa.table(ROWS), path)
-    elif ending == "jsonl":
-        rows = zip(*ROWS.values(), strict=True)
-        path.write_text("\n".join(json.dumps({"node": a, "label": b}) for a, b in rows))
+        write_rows(path, ROWS | {"label": ["x", "-1", "y", "nan"]})
     else:
-        path.write_text("node\tlabel\n1\tx\n2\t\n3\ty\n4\t-1\n")
+        write_rows(path, ROWS)
     assert read_labels(str(path)) == {"1": "x", "3": "y"}
 
 
@@ -99,19 +91,8 @@ WEIGHED = {"id": [1, 2, 1, 3, 4], "class": ["x", "y", "z", "", "x"], "trust": [2
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "npz"])
 def test_several_labels_of_a_node_and_their_weights(tmp_path, ending):
-    path = tmp_path / f"labels.{ending}"
-    rows = list(zip(*WEIGHED.values(), strict=True))
-    if ending == "parquet":
-        pa = pytest.importorskip("pyarrow")
-        pytest.importorskip("pyarrow.parquet").write_table(pa.table(WEIGHED), path)
-    elif ending == "npz":
-        np.savez(path, **WEIGHED | {"trust": np.array([2, 1, 0.5, 7, 0])})
-    elif ending == "jsonl":
-        path.write_text("\n".join(json.dumps(dict(zip(WEIGHED, row, strict=True))) for row in rows))
-    else:
-        lines = [",".join("" if field is None else str(field) for field in row) for row in rows]
-        path.write_text("\n".join([",".join(WEIGHED), *lines]))
-    labels = read_labels(str(path))
+    columns = WEIGHED | {"trust": [2, 1, 0.5, 7, 0]} if ending == "npz" else WEIGHED
+    labels = read_labels(str(write_rows(tmp_path / f"labels.{ending}", columns)))
     assert labels == {"1": ["x", "z"], "2": "y", "4": "x"}
     assert labels.weights == {"1": [2.0, 0.5], "2": 1.0, "4": 0.0}
     assert labels.columns == "nodes = 'id', labels = 'class', weights = 'trust' (guessed)"

@@ -1,6 +1,5 @@
 """Threads that read ahead change nothing but the time, and end with the iteration."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,9 +7,9 @@ import threading
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from row_files import write_rows
 
 from ohmlearn import StreamingSparsifier, read_edges
 from ohmlearn.reading import SourceError, parallel, parquet_reader
@@ -51,26 +50,9 @@ def text_codes(column):
     return pa.array(column).dictionary_encode()
 
 
-def make_csv(folder):
-    pa.csv.write_csv(pa.table(TEXT), folder / "e.csv")
-    return folder / "e.csv"
-
-
-def make_json(folder):
-    rows = ({"u": u, "v": v, "w": w} for u, v, w in zip(*TEXT.values(), strict=True))
-    (folder / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder / "e.jsonl"
-
-
 def make_npy(folder):
     np.save(folder / "e.npy", np.column_stack([U, V]))
     return folder / "e.npy"
-
-
-def make_arrow(folder):
-    with pa.ipc.new_file(folder / "e.arrow", pa.table(TEXT).schema) as file:
-        file.write_table(pa.table(TEXT), max_chunksize=700)
-    return folder / "e.arrow"
 
 
 def make_parts(folder):
@@ -97,10 +79,10 @@ SOURCES = {
         x / "e.parquet", {"u": text_codes(U), "v": text_codes(V)}
     ),
     "several files": make_parts,
-    "csv": make_csv,
-    "json": make_json,
+    "csv": lambda x: write_rows(x / "e.csv", TEXT),
+    "json": lambda x: write_rows(x / "e.jsonl", TEXT),
     "npy": make_npy,
-    "arrow": make_arrow,
+    "arrow": lambda x: write_rows(x / "e.arrow", TEXT, 700),
 }
 
 
@@ -208,7 +190,7 @@ def test_errors_come_where_they_did(problem, n_jobs, tmp_path):
         write(path, columns)
     streams = [read_edges(paths) for _ in range(2)]
     if problem == "csv":
-        paths = [make_csv(tmp_path)]
+        paths = [SOURCES["csv"](tmp_path)]
         lines = paths[0].read_text().splitlines()
         lines[4001] += "x"
         paths[0].write_text("\n".join(lines))
@@ -286,7 +268,7 @@ def test_code_of_the_user_runs_in_the_thread_of_the_caller():
 
 
 def test_two_streams_share_a_table(tmp_path):
-    paths = [SOURCES["coded strings"](tmp_path), make_csv(tmp_path)]
+    paths = [SOURCES["coded strings"](tmp_path), SOURCES["csv"](tmp_path)]
 
     def read_both(n_jobs):
         first = read_edges(paths[0])

@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import io
-import json
 import lzma
 import sys
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from row_files import write_rows
 from stream_cases import edges
 
 from ohmlearn import Graph, certify
@@ -41,19 +41,13 @@ def write_bad(folder, form, column, value):
     """Write three rows of which the second is bad; return the source and its place."""
     columns = {"u": [1, 5, 2], "v": [2, 6, 1], "w": [1.0, 1.0, 0.5]}
     columns[column] = [columns[column][0], value, columns[column][2]]
-    rows = list(zip(*columns.values(), strict=True))
-    if form == "text":
-        lines = [",".join("" if x is None else str(x) for x in row) for row in rows]
-        (folder / "e.csv").write_text("\n".join(["u,v,w", *lines]))
-        return folder / "e.csv", "row 3"
-    if form == "json":
-        lines = [json.dumps(dict(zip("uvw", row, strict=True))) for row in rows]
-        (folder / "e.jsonl").write_text("\n\n".join(lines))
-        return folder / "e.jsonl", "row 3"
     if form == "table":
         return pa.table(columns), "row 1"
-    np.save(folder / "e.npy", np.array(rows))
-    return folder / "e.npy", "row 2"
+    if form == "arrays":
+        np.save(folder / "e.npy", np.array(list(columns.values())).T)
+        return folder / "e.npy", "row 2"
+    ending, row = {"text": ("csv", 3), "json": ("jsonl", 2)}[form]
+    return write_rows(folder / f"e.{ending}", columns), f"row {row}"
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,18 @@
 
 import datetime
 import io
-import json
 import sys
 from decimal import Decimal
 
 import numpy as np
 import pytest
 from refuses import refuses
+from row_files import write_rows
 from stream_cases import edges
 
 from ohmlearn.reading import SourceError, read_edges
 
 pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 U, V = ["ann", "bob", "cy", "ann"], ["bob", "cy", "ann", "cy"]
@@ -37,40 +36,25 @@ def times(stream):
     return [t for batch in batches for t in batch.t.tolist()]
 
 
-def write_text(path, t, mark):
-    rows = [f"{a}{mark}{b}{mark}{w}{mark}{x}" for a, b, w, x in zip(U, V, W, t, strict=True)]
-    path.write_text("\n".join([mark.join(["src", "dst", "weight", "ts"]), *rows, ""]))
-    return path
-
-
-def write_json(path, t):
-    rows = zip(U, V, W, t, strict=True)
-    lines = [json.dumps({"src": a, "dst": b, "weight": w, "ts": x}) for a, b, w, x in rows]
-    path.write_text("\n".join(lines))
-    return path
+def rows(t):
+    return {"src": U, "dst": V, "weight": W, "ts": t}
 
 
 def table(t):
-    return pa.table({"src": U, "dst": V, "weight": W, "ts": t})
+    return pa.table(rows(t))
 
 
 def write_sources(folder, texts, values):
     """The same events in each format that can hold them."""
-    yield write_text(folder / "e.csv", texts, ",")
-    yield write_text(folder / "e.tsv", texts, "\t")
-    yield write_text(folder / "semi.csv", texts, ";")
-    yield write_json(folder / "e.jsonl", texts)
-    parquet.write_table(table(texts), folder / "text.parquet")
-    yield folder / "text.parquet"
-    parquet.write_table(table(values), folder / "e.parquet", row_group_size=3)
-    yield folder / "e.parquet"
-    feather.write_feather(table(values), folder / "e.feather")
-    yield folder / "e.feather"
+    for ending in ("csv", "tsv", "jsonl", "parquet"):
+        yield write_rows(folder / f"text.{ending}", rows(texts))
+    (folder / "semi.csv").write_text((folder / "text.csv").read_text().replace(",", ";"))
+    yield folder / "semi.csv"
+    for ending in ("parquet", "feather", "npz"):
+        yield write_rows(folder / f"e.{ending}", rows(values), 3)
     yield table(values)
     yield table(values).to_batches(max_chunksize=1)
     yield table(values).to_pandas()
-    np.savez(folder / "e.npz", src=U, dst=V, weight=W, ts=values)
-    yield folder / "e.npz"
     record = np.empty(4, [("src", "U3"), ("dst", "U3"), ("weight", "f8"), ("ts", values.dtype)])
     record["src"], record["dst"], record["weight"], record["ts"] = U, V, W, values
     np.save(folder / "e.npy", record)
@@ -199,7 +183,7 @@ def test_snap_text_with_a_time(tmp_path):
 
 
 def test_standard_input(monkeypatch, tmp_path):
-    data = write_text(tmp_path / "e.csv", TEXTS, ",").read_bytes()
+    data = write_rows(tmp_path / "e.csv", rows(TEXTS)).read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     stream = read_edges("-", time=True)
     assert stream.time_unit is None  # nothing has been read
@@ -208,7 +192,7 @@ def test_standard_input(monkeypatch, tmp_path):
 
 
 def test_without_time_they_are_not_read(tmp_path):
-    stream = read_edges(write_text(tmp_path / "e.csv", ["x"] * 4, ","))
+    stream = read_edges(write_rows(tmp_path / "e.csv", rows(["x"] * 4)))
     assert not stream.has_times
     assert stream.time_unit is None
     assert all(batch.t is None for batch in stream)
@@ -247,7 +231,7 @@ def test_which_columns_are_used(tmp_path, header, options, columns):
 
 
 def test_the_unit_is_known_before_reading(tmp_path):
-    path = write_text(tmp_path / "e.csv", [1.7e12, 1.6e12, 1.5e12, 1.4e12], ",")
+    path = write_rows(tmp_path / "e.csv", rows([1.7e12, 1.6e12, 1.5e12, 1.4e12]))
     stream = read_edges(path, time=True)
     assert stream.time_unit == "ms"
     assert len(stream.nodes) == 0
@@ -255,12 +239,12 @@ def test_the_unit_is_known_before_reading(tmp_path):
 
 
 def test_latest_limits_times(tmp_path):
-    path = write_text(tmp_path / "e.csv", [1, 2, 3, 4], ",")
+    path = write_rows(tmp_path / "e.csv", rows([1, 2, 3, 4]))
     stream = read_edges(path, time=True, latest=2.5, on_bad="skip")
     assert times(stream) == [1.0, 2.0]
     assert stream.n_bad == 2
     assert "row 4: the time, 'ts', is '3', later than latest = 2.5" in stream.first_bad
-    path = write_text(tmp_path / "e.csv", ["2090-01-01", "2091-01-01", "2092-01-01", "1"], ",")
+    path = write_rows(tmp_path / "e.csv", rows(["2090-01-01", "2091-01-01", "2092-01-01", "1"]))
     stream = read_edges(path, time=True, latest="2091-06-01", on_bad="skip")
     assert times(stream) == [3786912000.0, 3818448000.0]
     ms = np.array([1.7e12, 1.71e12, 3.8e12, 3.9e12])
@@ -272,10 +256,10 @@ def test_latest_limits_times(tmp_path):
 
 
 def test_sources_of_one_stream_share_a_unit(tmp_path):
-    seconds = write_text(tmp_path / "a.csv", [1.7e9, 1.6e9, 1.5e9, 1.4e9], ",")
-    dates = write_text(tmp_path / "b.csv", TEXTS, ",")
-    milliseconds = write_text(tmp_path / "c.csv", [1.7e12, 1.6e12, 1.5e12, 1.4e12], ",")
-    plain = write_text(tmp_path / "d.csv", [1, 2, 3, 4], ",")
+    seconds = write_rows(tmp_path / "a.csv", rows([1.7e9, 1.6e9, 1.5e9, 1.4e9]))
+    dates = write_rows(tmp_path / "b.csv", rows(TEXTS))
+    milliseconds = write_rows(tmp_path / "c.csv", rows([1.7e12, 1.6e12, 1.5e12, 1.4e12]))
+    plain = write_rows(tmp_path / "d.csv", rows([1, 2, 3, 4]))
     assert times(read_edges([seconds, dates], time=True))[4:] == SECONDS
     assert times(read_edges([dates, seconds], time=True))[:4] == SECONDS
     assert times(read_edges([plain, seconds], time=True))[0] == 1.0
