@@ -150,10 +150,7 @@ for call in (
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (
-            ["label", "--threads", 2**40],
-            "--threads must be at most 4096 threads, got 1099511627776",
-        ),
+        (["label", "--threads", 2**40], "--threads must be at most 4096 threads, got"),
         (["label", "--gamma", 1e308], "or a number in [1e-100, 1e+100], got 1e+308"),
         (["label", "--cluster", "local:99999999"], "from 1 to 1024"),
         (["sparsify", "--max-edges", 2**63], "--max-edges must be at most 9007199254740992, got"),

@@ -52,9 +52,7 @@ def test_a_duration_as_text_needs_seconds():
         assert check_duration_unit("horizon", "2h", unit) == 7200.0
     for unit in ("s", "date", "ms", "us", "ns", None):
         assert check_duration_unit("horizon", 5, unit) == 5.0
-    with pytest.raises(
-        ValueError, match=r"they are Unix microseconds; give .*horizon=7200000000\.0"
-    ):
+    with pytest.raises(ValueError, match="they are Unix microseconds; give"):
         check_duration_unit("horizon", datetime.timedelta(hours=2), "us")
     with refuses(parameter="horizon", value="2h"):
         check_duration_unit("horizon", "2h", None)

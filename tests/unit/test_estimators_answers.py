@@ -115,9 +115,7 @@ def test_class_prior():
         with pytest.raises(ValueError, match=message):
             HFSClassifier(class_prior=prior).fit_edges(graph, y)
     for prior in ([1.0], [0.0, 1.0], [1, 1, 1]):
-        with pytest.raises(
-            ValueError, match=r"one positive entry for each of the classes \[0, 1\]"
-        ):
+        with pytest.raises(ValueError, match=r"one positive entry for each of the classes \[0"):
             HFSClassifier(epsilon=None, class_prior=prior).fit_edges(graph, y)
 
 

@@ -203,9 +203,7 @@ def test_array_for_ids_in_another_order_is_refused():
     y[names[[3, 8]]], y[names[[30, 35]]] = 0, 1
     edges = read_edges((names[:-1], names[1:]))
     for given in (y, y.tolist(), np.eye(2)[np.maximum(y, 0)] * (y >= 0)[:, np.newaxis]):
-        with pytest.raises(
-            ValueError, match=r"order of nodes\.ids\(\), .*: dict\(enumerate\(y\)\)"
-        ):
+        with pytest.raises(ValueError, match=r"order of nodes\.ids\(\)"):
             HFSClassifier().fit_edges(edges, given)
     model = HFSClassifier(random_state=0).fit_edges(edges, dict(enumerate(y.tolist())))
     expected = np.arange(N) >= 20

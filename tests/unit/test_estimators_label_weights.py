@@ -208,11 +208,7 @@ def test_passes_over_the_edges_and_updates_keep_the_weights():
 @pytest.mark.parametrize(
     ("y", "weights", "message"),
     [
-        (
-            [0, 1, -1],
-            [1, -2, 1],
-            r"but sample_weight\[1\] = -2.0; the weight 0 means",
-        ),
+        ([0, 1, -1], [1, -2, 1], r"but sample_weight\[1\] = -2.0; the weight 0 means"),
         ([0, 1, -1], [1, np.nan, 1], r"but sample_weight\[1\] = nan"),
         ([0, 1, -1], [1, 1, np.inf], r"but sample_weight\[2\] = inf"),
         ([0, 1, -1], [1, 1], r"one entry for each of the 3 entries of y, got shape \(2,\)"),

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact_hfs import solve_exactly
+from refuses import refuses
 from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import Graph, gallery
@@ -182,26 +183,24 @@ def accuracy_on_paper_graph(graph, seed):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("labelled", "y", "message"),
     [
-        (([], []), "no node is labelled; at least one label is needed"),
-        (([0, 9], [1, 2]), r"n_nodes = 5, but labelled\[1\] = 9"),
-        (([0, -1], [1, 2]), r"but labelled\[1\] = -1"),
-        (([2, 0, 2], [1, 2, 3]), r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
-        (([0, 1], [1]), r"Y must have shape \(2,\) .* one row per labelled node, got shape \(1,\)"),
-        (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
-        (([0], [1], {"gamma": 0.0}), r"gamma must be a number in \[1e-100, .*\], got 0\.0"),
-        (([0], [1], {"gamma": 1e308}), r"gamma must be a number in .*, got 1e\+308"),
-        (
-            ([0], [1], {"normalization": "none"}),
-            "normalization of solve_hfs must be one of 'stable', 'cmn' or None, got 'none'",
-        ),
-        (([0], [1], {"tol": 2}), "tol must be a number above 0 and below 1, got 2"),
+        ([], [], "no node is labelled; at least one label is needed"),
+        ([0, 9], [1, 2], r"n_nodes = 5, but labelled\[1\] = 9"),
+        ([0, -1], [1, 2], r"but labelled\[1\] = -1"),
+        ([2, 0, 2], [1, 2, 3], r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
+        ([0, 1], [1], r"Y must have shape \(2,\) .* one row per labelled node"),
+        ([0, 1], [1, np.nan], r"Y must be finite, but Y\[1\] = nan"),
     ],
 )
-def test_errors(arguments, message):
+def test_errors(labelled, y, message):
     with pytest.raises(ValueError, match=message):
-        solve_hfs(gallery.path(5), *arguments[:2], **(arguments[2] if arguments[2:] else {}))
+        solve_hfs(gallery.path(5), labelled, y)
+
+
+def test_a_normalization_that_is_not_there():
+    with refuses(parameter="normalization"):
+        solve_hfs(gallery.path(5), [0], [1], normalization="none")
 
 
 @pytest.mark.parametrize(

@@ -96,15 +96,6 @@ def test_std_of_a_path_is_exact_and_sampled(monkeypatch):
     assert np.array_equal(sampled, again)
 
 
-def test_more_weight_is_less_variance():
-    path = gallery.path(5)
-    # As for the scores, gamma is multiplied by the sum of the weights.
-    alone, trusted = (
-        posterior_std(path, [0], gamma=1 / w, sample_weight=[w]) ** 2 for w in (1.0, 4.0)
-    )
-    assert alone - trusted == pytest.approx(np.full(5, 0.75))
-
-
 def test_the_mean_of_the_field_is_the_scores():
     path, labelled, weights, gamma = gallery.path(6), [0, 3], np.array([2.0, 5.0]), 0.3
     ground = np.zeros(6)

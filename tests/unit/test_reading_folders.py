@@ -58,9 +58,7 @@ def test_names_of_folders_are_columns(days):
     )
     with refuses(SourceError, parameter="where", value="size > 2"):
         edges_of(days, where="size > 2")
-    with pytest.raises(
-        SourceError, match="has no column 'hour' for where, only 'u', 'v', 'n', 'day'"
-    ):
+    with pytest.raises(SourceError, match="has no column 'hour' for where, only 'u', 'v', 'n'"):
         edges_of(days, where="hour > 2")
     with pytest.raises(SourceError, match="source_col = 'day' is the name of a folder"):
         edges_of(days, source_col="day")

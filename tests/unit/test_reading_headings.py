@@ -61,10 +61,7 @@ def test_pairs_of_headings(headings, ends):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (
-            "shop,tag,what\n1,2,3\n",
-            "make an edge: there are 'shop', 'tag', 'what'; name them with source_col and",
-        ),
+        ("shop,tag,what\n1,2,3\n", "make an edge: there are 'shop', 'tag', 'what'; name them"),
         ("a,b,c\n1,2,3\n", "make an edge: there are 'a', 'b', 'c'"),
         ("day,who\n2026-01-01,2\n", r"'day', 'who' \('day' seems to have times\); name them"),
         ("time,who\n5,2\n", r"\('time' seems to have times\)"),

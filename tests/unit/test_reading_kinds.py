@@ -98,9 +98,7 @@ def test_matrices_need_not_be_square(tmp_path):
     with pytest.raises(SourceError, match="the same nodes, not two kinds; use bipartite=False"):
         read_edges(tmp_path / "e.mtx", bipartite=True)
     (tmp_path / "e.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n3 1 1\n")
-    with pytest.raises(
-        SourceError, match=r"\(3, 1\) is outside the matrix, whose rows are 1, ..., 2"
-    ):
+    with pytest.raises(SourceError, match=r"\(3, 1\) is outside the matrix, whose rows are 1"):
         list(read_edges(tmp_path / "e.mtx", bipartite=True))
 
 
@@ -147,9 +145,7 @@ def test_more_kinds_may_be_named(tmp_path):
     stream = read_edges(write(tmp_path / "e.csv", "user,item"))
     list(stream)
     path = write(tmp_path / "f.csv", "user,shop", [1], [1])
-    with pytest.raises(
-        SourceError, match="kinds user and shop, but the nodes so far are of the kin"
-    ):
+    with pytest.raises(SourceError, match="kinds user and shop, but the nodes so far are of the"):
         list(read_edges(path, nodes=stream.nodes))
     list(read_edges(path, nodes=stream.nodes, bipartite=("user", "shop")))
     assert stream.nodes.kinds == ("user", "item", "shop")
@@ -189,9 +185,7 @@ def test_ids_of_kinds_in_a_table():
     table.add_edges([1, "user:1"][:1], ["é"], kinds=("user", "item"))
     assert table.add_edges(["user:1"], ["item:é"])[0].tolist() == [0]
     for call in (table.find, table.add, lambda ids: table.add_edges(ids, ids)):
-        with pytest.raises(
-            ValueError, match=r"of the kinds user and item, so .* 'user:17' or 'item:17'"
-        ):
+        with pytest.raises(ValueError, match=r"of the kinds user and item, so .* 'user:17' or"):
             call([17])
         with pytest.raises(ValueError, match=r"\[1\] = 'users:1'"):
             call(["user:1", "users:1"])
@@ -234,9 +228,7 @@ def test_labels_of_kinds(tmp_path, ending):
         assert numbers(heading, [17, 1]).tolist() == expected
         assert numbers(heading, ["user:17", "1"]).tolist() == expected
     for heading in ("node", "id", "shop"):
-        with pytest.raises(
-            SourceError, match=r"y\.\w+: '17' may be of .* 'user:17' or 'item:17', or"
-        ):
+        with pytest.raises(SourceError, match=r"y\.\w+: '17' may be of .* 'user:17' or"):
             numbers(heading, [17])
 
 

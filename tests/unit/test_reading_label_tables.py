@@ -179,9 +179,7 @@ def test_measurements_are_no_labels(tmp_path: Path, heading: str):
     numbers = np.random.default_rng(0).random(40).round(6)
     rows = [f"n{at},{number:.6f}" for at, number in enumerate(numbers)]
     path.write_text(heading + "\n".join(rows) + "\n")
-    with pytest.raises(
-        ValueError, match=r"4[01] different numbers, such as 0\.\d+, and no classes"
-    ):
+    with pytest.raises(ValueError, match=r"4[01] different numbers, such as 0\.\d+, and no"):
         read_labels(str(path))
     stars = [f"n{at},{(at % 9) / 2 + 0.5}" for at in range(40)]  # of 9 kinds
     path.write_text(heading + "\n".join(stars) + "\n")

@@ -92,12 +92,7 @@ def test_text_faults(tmp_path, text, message):
         ("e.csv", b"", "e.csv: is empty"),
         ("e.txt", b"# only\n# comments\n", "e.txt: is empty"),
         ("e.csv", b"u\n1\n", "an edge needs two columns, got 1"),
-        (
-            "e.csv",
-            b"a~b\n",
-            "got 1: they are separated by ',', but the first line is 'a~b'; if the delimiter is "
-            "another one, give delimiter=",
-        ),
+        ("e.csv", b"a~b\n", "got 1: they are separated by ',', but the first line is 'a~b'; if"),
         ("e.tsv", b"a b\n", "they are separated by tabs, but the first line is 'a b'"),
         ("e.csv", b"\xff\xfeu\x00", "is UTF-16"),
         ("e.csv", b"x" * (17 << 20), "a line of more than 16 MiB"),
@@ -252,7 +247,5 @@ def test_truncated_compression_is_noticed(tmp_path, compress):
     path = tmp_path / "edges.csv"
     for length in (len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(
-            SourceError, match=r"edges.csv: .*text: the compressed file is cut off; copy or"
-        ):
+        with pytest.raises(SourceError, match=r"edges.csv: .*text: the compressed file is cut"):
             list(read_edges(path))

@@ -113,23 +113,29 @@ def test_pandas_series_with_a_time_zone():
     assert times(read_edges((u, u[::-1], None, series), time=True)) == SECONDS
 
 
-def test_columns_of_an_npy_file(tmp_path):
-    rows = np.array([[0, 1, 5, 100], [1, 2, 6, 50]])
-    path = tmp_path / "e.npy"
-    np.save(path, rows)
-    for time in (True, 3):
-        (batch,) = read_edges(path, time=time)
-        assert (batch.w.tolist(), batch.t.tolist()) == ([5, 6], [100, 50])
-    (batch,) = read_edges(path, time=2)
-    assert (batch.w.tolist(), batch.t.tolist()) == ([100, 50], [5, 6])
-    stream = read_edges(path, time=0)  # the others are u, v, w
+@pytest.mark.parametrize(
+    ("time", "ends", "w", "t"),
+    [
+        (True, [0, 1, 1, 2], [5, 6], [100, 50]),
+        (3, [0, 1, 1, 2], [5, 6], [100, 50]),
+        (2, [0, 1, 1, 2], [100, 50], [5, 6]),
+        (0, [1, 2, 5, 6], [100, 50], [0, 1]),  # the others are u, v, w
+    ],
+)
+def test_columns_of_an_npy_file(tmp_path, time, ends, w, t):
+    np.save(tmp_path / "e.npy", np.array([[0, 1, 5, 100], [1, 2, 6, 50]]))
+    stream = read_edges(tmp_path / "e.npy", time=time)
     (batch,) = stream
-    assert stream.nodes.ids()[[*batch.u, *batch.v]].tolist() == [1, 2, 5, 6]
-    assert (batch.w.tolist(), batch.t.tolist()) == ([100, 50], [0, 1])
+    assert stream.nodes.ids()[[*batch.u, *batch.v]].tolist() == ends
+    assert (batch.w.tolist(), batch.t.tolist()) == (w, t)
+
+
+def test_three_columns_of_an_npy_file(tmp_path):
+    np.save(tmp_path / "e.npy", np.array([[0, 1, 5, 100], [1, 2, 6, 50]]))
     with pytest.raises(ValueError, match="has four columns; if the last one has times, use time=3"):
-        read_edges(path)
-    np.save(path, rows[:, [0, 1, 3]])
-    (batch,) = read_edges(path, time=2)
+        read_edges(tmp_path / "e.npy")
+    np.save(tmp_path / "e.npy", np.array([[0, 1, 100], [1, 2, 50]]))
+    (batch,) = read_edges(tmp_path / "e.npy", time=2)
     assert (batch.w, batch.t.tolist()) == (None, [100, 50])
 
 
@@ -157,9 +163,7 @@ def test_types_of_arrow(tmp_path, values, expected):
 
 
 def test_types_of_arrow_that_are_no_times():
-    with pytest.raises(
-        ValueError, match="numbers or dates, but 'ts' has type bool; cast it, or na"
-    ):
+    with pytest.raises(ValueError, match="numbers or dates, but 'ts' has type bool; cast it, or"):
         list(read_edges(table([True] * 4), time="ts"))
 
 
@@ -267,9 +271,7 @@ def test_sources_of_one_stream_share_a_unit(tmp_path):
         list(read_edges([milliseconds, seconds], time=True))
     with pytest.raises(ValueError, match=r"b.csv: times are dates, but they were Unix times in ms"):
         list(read_edges([milliseconds, dates], time=True))
-    with pytest.raises(
-        ValueError, match=r"d.csv: times are numbers that are not Unix times, but t"
-    ):
+    with pytest.raises(ValueError, match=r"d.csv: times are numbers that are not Unix times, but"):
         list(read_edges([dates, plain], time=True))
     with pytest.raises(ValueError, match=r"c.csv, row 2: the time, 'ts', is '17000.*', later than"):
         list(read_edges([seconds, milliseconds], time=True))

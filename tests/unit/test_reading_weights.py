@@ -93,9 +93,7 @@ def test_lists_of_edges(tmp_path):
     for number, given in enumerate((rows, numbers)):
         with EdgeLog(tmp_path / f"log{number}") as log:
             assert log.append(given) == 3
-    with pytest.raises(
-        SourceError, match=r"the list, row 1: an edge is a tuple .* got '\(\"c\"|\('c"
-    ):
+    with pytest.raises(SourceError, match=r"the list, row 1: an edge is a tuple .* got"):
         read_edges([("a", "b"), ("c",)])
 
 
@@ -112,9 +110,7 @@ def test_paths_are_read_where_edges_are_taken(tmp_path):
         assert StreamingSparsifier(random_state=0).update(given).n_edges_seen_ == 3
     with pytest.raises(TypeError, match=r"numbers, but no ids, .* the path .*read_edges"):
         StreamingSparsifier(random_state=0).update([0], [1]).update(path)
-    with pytest.raises(
-        TypeError, match=r"the nodes of a .* of edges have ids, so labels need them"
-    ):
+    with pytest.raises(TypeError, match=r"the nodes of a .* of edges have ids, so labels need"):
         HFSClassifier().fit_edges(path, [0, 1, -1, -1])
 
 
