@@ -63,7 +63,7 @@ class Ours:
         if len(labelled) > 0:
             shares = self.judge.fit(labelled, codes).label_distributions_
         graph, seed = self.judge.graph, self.seed + len(labelled)
-        found = suggest_nodes(graph, labelled, BATCH, shares=shares, random_state=seed)
+        found = suggest_nodes(graph, labelled, BATCH, probabilities=shares, random_state=seed)
         return [one.node for one in found]
 
 
@@ -201,7 +201,7 @@ def measure_large(options: argparse.Namespace) -> None:
     reset_peak()  # what made the graph is not counted; the graph is
 
     def work() -> Any:
-        return suggest_nodes(graph, labelled, 20, shares=shares, random_state=0, n_jobs=2)
+        return suggest_nodes(graph, labelled, 20, probabilities=shares, random_state=0, n_jobs=2)
 
     found, cpu, wall = timed(work)
     emit({"nodes": n, "edges": graph.n_edges, "suggestions": len(found), "threads": 2,

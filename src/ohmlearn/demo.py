@@ -74,7 +74,7 @@ class Demo:
     peak_bytes: int
 
     def agreement(self, answer: Answer) -> float:
-        """Return the share of all nodes with the same label as in the exact solution."""
+        """Return the fraction of all nodes with the same label as in the exact solution."""
         return float(np.mean(answer.labels == self.exact.labels))
 
 
@@ -145,14 +145,14 @@ def _read_answer(
 
 def describe(demo: Demo) -> str:
     """Return the main results as text."""
-    share, stored = demo.n_kept / demo.n_edges, STORED_BYTES * demo.n_edges / 2**30
+    fraction, stored = demo.n_kept / demo.n_edges, STORED_BYTES * demo.n_edges / 2**30
     certificate = str(demo.certificate).splitlines()
     one, more, exact = demo.one_pass, demo.refined, demo.exact
     lines = [
         f"Points       {len(demo.points):,} in the plane, {len(demo.labelled)} of them labelled",
         f"Stream       {demo.n_edges:,} edges from each point to its {demo.n_neighbors:,} nearest, "
         f"generated while reading, never stored",
-        f"Kept         {demo.n_kept:,} edges ({share:.2%}) after one pass, "
+        f"Kept         {demo.n_kept:,} edges ({fraction:.2%}) after one pass, "
         f"{demo.n_resamples} resamples",
         *(f"{'' if at else 'Certificate':12} {line}" for at, line in enumerate(certificate)),
         f"Labels       {one.right:.2%} correct after one pass, {one.seconds:.1f} s; "

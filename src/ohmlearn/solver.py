@@ -61,7 +61,7 @@ class SolveReport(Shown):
         that no better answer can be stored. This happens if x is huge, for example if the ground is
         very small compared with the weights.
     projected_out : ndarray of float
-        Share of the norm of each right-hand side that lay in the null space and was removed.
+        Fraction of the norm of each right-hand side that lay in the null space and was removed.
     setup_seconds : float
         Time spent on factors so far, in this solve and in earlier ones.
     solve_seconds : float
@@ -223,7 +223,8 @@ class LaplacianSolver(Shown, Shared):
         ----------
         b : array-like of shape (n_nodes,) or (n_nodes, n_columns)
             On each component without ground, the means of b and x are subtracted, so that the
-            answer is that of the pseudo-inverse. ``report_.projected_out`` has the removed share.
+            answer is that of the pseudo-inverse. ``report_.projected_out`` has the removed
+            fraction.
         tol : float
             Relative residual at which a column has converged.
         max_iter : int, optional

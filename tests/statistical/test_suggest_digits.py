@@ -28,10 +28,12 @@ def test_twenty_suggested_labels_beat_random_ones():
 
         draws = [np.random.default_rng(s).choice(len(y), 20, replace=False) for s in range(10)]
         random = np.mean([accuracy(draw) for draw in draws])
-        labelled, shares = [], None
+        labelled, probabilities = [], None
         while len(labelled) < 20:
-            picks = suggest_nodes(model.graph_, labelled, 5, shares=shares, random_state=0)
+            picks = suggest_nodes(
+                model.graph_, labelled, 5, probabilities=probabilities, random_state=0
+            )
             labelled += [pick.node for pick in picks]
             reached = accuracy(labelled)
-            shares = model.label_distributions_
+            probabilities = model.label_distributions_
     assert reached > random + 0.06

@@ -293,7 +293,7 @@ def outside(array: np.ndarray) -> np.ndarray:
         ({"labels_nodes": outside}, "its answer must have|too many"),
         ({"labels_nodes": lambda x: x - 1}, "labelled nodes are wrong"),
         ({"labels_weights": lambda x: -x}, "weights of labels are wrong"),
-        ({"labels_values": lambda x: 2 * x}, "shares of classes"),
+        ({"labels_values": lambda x: 2 * x}, "proportions of classes"),
         ({"labels_values": lambda x: x[:, :1]}, "classes do not fit the labels"),
         ({"answer_f": lambda x: x[:-1]}, "do not fit together"),
         ({"answer_f": lambda x: x * np.nan}, "its scores must be finite"),

@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import norm
 
 from ohmlearn import StreamingSparsifier, gallery, solve_hfs
-from ohmlearn.estimators.calibration import _chance_of_another, flip_probabilities
+from ohmlearn.estimators.calibration import _probability_of_another, flip_probabilities
 
 
 def test_two_classes_are_the_normal_distribution_of_the_gap():
     gap, deviation = np.array([0.0, 0.5, 2.0, -1.0]), np.array([1.0, 0.3, 1.5, 0.7])
     mean = np.column_stack([gap, np.zeros(4)])
-    found = _chance_of_another(mean, deviation, np.zeros(4, dtype=np.int64))
+    found = _probability_of_another(mean, deviation, np.zeros(4, dtype=np.int64))
     np.testing.assert_allclose(found, norm.cdf(-gap / (np.sqrt(2.0) * deviation)), atol=1e-4)
 
 
@@ -23,7 +23,7 @@ def test_many_classes_agree_with_draws():
     deviation = np.linspace(0.2, 2.0, 6)
     draws = mean + deviation[:, np.newaxis] * rng.standard_normal((40_000, 6, 4))
     share = (draws.argmax(axis=2) != label).mean(axis=0)
-    np.testing.assert_allclose(_chance_of_another(mean, deviation, label), share, atol=0.01)
+    np.testing.assert_allclose(_probability_of_another(mean, deviation, label), share, atol=0.01)
 
 
 def test_no_noise_and_agreeing_neighbours_give_zero():

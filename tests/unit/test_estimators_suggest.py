@@ -50,8 +50,8 @@ def test_picks_are_best_by_exact_covariances(few, monkeypatch):
     assert graph.components()[0] == 1
     labelled = [3, 4] if few else [3, 4, 5, 6, 7, 8]
     first = rng.random(60)
-    shares = np.column_stack([first, 1 - first])
-    found = suggest_nodes(graph, labelled, 8, shares=shares, random_state=0)
+    probabilities = np.column_stack([first, 1 - first])
+    found = suggest_nodes(graph, labelled, 8, probabilities=probabilities, random_state=0)
     uncertainty = 1 - np.abs(2 * first - 1)
     steps = exact_steps(graph, labelled, nodes_of(found), uncertainty, few=few)
     relative, settled = zip(*steps, strict=True)
@@ -113,10 +113,15 @@ def test_excluded_components_are_left_out():
 def test_borderline_nodes_name_their_classes():
     """Many labels on a grid; two classes are close at one node only."""
     graph = gallery.grid2d(10, 10)
-    shares = np.tile([0.98, 0.01, 0.01], (100, 1))
-    shares[55] = [0.1, 0.45, 0.45]
+    probabilities = np.tile([0.98, 0.01, 0.01], (100, 1))
+    probabilities[55] = [0.1, 0.45, 0.45]
     pick = suggest_nodes(
-        graph, np.arange(0, 100, 4), 1, shares=shares, classes=["a", "b", "c"], random_state=0
+        graph,
+        np.arange(0, 100, 4),
+        1,
+        probabilities=probabilities,
+        classes=["a", "b", "c"],
+        random_state=0,
     )[0]
     assert pick.node == 55
     assert pick.kind == "borderline"
@@ -135,7 +140,10 @@ def test_same_seed_same_picks_for_any_number_of_threads():
     [
         ({"labelled": [9]}, r"n_nodes = 3, but labelled\[0\] = 9"),
         ({"exclude": [0, -1]}, r"n_nodes = 3, but exclude\[1\] = -1"),
-        ({"shares": np.ones((2, 2))}, r"one row for each of the 3 nodes, got shape \(2, 2\)"),
+        (
+            {"probabilities": np.ones((2, 2))},
+            r"one row for each of the 3 nodes, got shape \(2, 2\)",
+        ),
         ({"k": 0}, "k must be"),
     ],
 )

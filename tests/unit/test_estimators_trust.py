@@ -11,11 +11,11 @@ from ohmlearn import Graph, HFSClassifier, gallery
 from ohmlearn.estimators.calibration import (
     DEFAULT,
     Calibration,
-    check_shares,
+    check_proportions,
     conformal_threshold,
     estimate_accuracy,
     fit_calibration,
-    match_shares,
+    match_proportions,
     scale_scores,
     spread_of,
 )
@@ -295,7 +295,7 @@ def test_an_accuracy_estimate_of_weights():
 def test_shares_that_cannot_be_met_are_met_as_well_as_possible():
     log_p = np.zeros((10, 2))
     log_p[:, 0] = np.repeat([1.0, 2.0], 5)  # two groups of equal nodes
-    codes = np.argmax(log_p + match_shares(log_p, np.array([0.45, 0.55])), axis=1)
+    codes = np.argmax(log_p + match_proportions(log_p, np.array([0.45, 0.55])), axis=1)
     assert np.bincount(codes).tolist() == [5, 5]
 
 
@@ -414,8 +414,8 @@ def test_shares_that_are_no_shares():
     names = np.array(["a", "b"])
     for given in ({"a": "x", "b": 1}, ["labels"], {"a", "b"}):
         with refuses(parameter="class_prior"):
-            check_shares(given, names)
-    assert check_shares([1e308, 1e308], names).tolist() == [0.5, 0.5]
+            check_proportions(given, names)
+    assert check_proportions([1e308, 1e308], names).tolist() == [0.5, 0.5]
 
 
 def test_an_interval_holds_its_value():

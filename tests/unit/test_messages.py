@@ -155,7 +155,7 @@ CASES: list[tuple[str, str, Callable[[], Any]]] = [
     ("a table of edges as labels", "label", lambda: read_labels("edges.csv")),
     ("labels of other nodes", "label", lambda: HFSClassifier().fit_edges(
         read_edges((np.array([1]), np.array([2]))), read_labels("strange.csv"))),
-    ("a class without a share", "label", lambda: fit(class_prior={0: 0.5})),
+    ("a class without a proportion", "label", lambda: fit(class_prior={0: 0.5})),
     ("labels by node and weights by row", "label", lambda: HFSClassifier().fit_edges(
         PATH, {0: "a"}, sample_weight=[1.0])),
     ("a pipe that is read twice", "label", lambda: HFSClassifier(passes=2).fit_edges(

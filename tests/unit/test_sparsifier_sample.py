@@ -1,4 +1,4 @@
-"""The chances of edges, the errors drawn from them, and the estimate of epsilon."""
+"""The probabilities of edges, the errors drawn from them, and the estimate of epsilon."""
 
 import numpy as np
 import pytest
@@ -14,17 +14,17 @@ def sparsified(seed=0, **options):
     return StreamingSparsifier(**options, random_state=seed).update(gallery.complete(200))
 
 
-def sample_of(graph, chance, loose=0.0):
-    chance = np.broadcast_to(np.float32(chance), (graph.n_edges,)).copy()
-    return Sample(graph, chance, loose, seed=3, threads=1)
+def sample_of(graph, probability, loose=0.0):
+    probability = np.broadcast_to(np.float32(probability), (graph.n_edges,)).copy()
+    return Sample(graph, probability, loose, seed=3, threads=1)
 
 
-def test_the_chance_of_a_single_edge_of_weight_one_is_the_inverse_of_its_weight():
+def test_the_probability_of_a_single_edge_of_weight_one_is_the_inverse_of_its_weight():
     """This holds for coins at arrival and any number of resamples."""
     sparsifier = sparsified()
     assert sparsifier.n_resamples_ > 1
     _, _, w = sparsifier.snapshot().edges()
-    np.testing.assert_allclose(sparsifier.sample().chance, 1.0 / w, rtol=1e-5)
+    np.testing.assert_allclose(sparsifier.sample().probability, 1.0 / w, rtol=1e-5)
     assert w.min() < 5.0 < w.max()
 
 
@@ -56,20 +56,20 @@ def test_components_are_estimated_together():
     """The largest error of two components is that of the worse one."""
     one = gallery.complete(40)
     two = gallery.disjoint_union(one, gallery.path(5), gallery.path(1))
-    chance = np.where(two.edges()[0] < 40, 0.3, 1.0).astype(np.float32)
-    apart = Sample(two, chance, 0.0, seed=3, threads=1).epsilon
+    probability = np.where(two.edges()[0] < 40, 0.3, 1.0).astype(np.float32)
+    apart = Sample(two, probability, 0.0, seed=3, threads=1).epsilon
     assert apart == pytest.approx(sample_of(one, 0.3).epsilon, rel=0.05)
 
 
-@pytest.mark.parametrize("chance", [0.0, 0.1, 0.4, 0.75, 0.99])
-def test_errors_have_mean_zero_and_the_variance_of_the_weights(chance):
+@pytest.mark.parametrize("probability", [0.0, 0.1, 0.4, 0.75, 0.99])
+def test_errors_have_mean_zero_and_the_variance_of_the_weights(probability):
     """Means over 400 draws of 190 edges; the limits are five standard errors or more."""
     graph = gallery.complete(20)
-    sample = sample_of(graph, chance)
+    sample = sample_of(graph, probability)
     draws = np.array([sample.errors(k) for k in range(400)])
     assert np.abs(draws).max() <= 1.0 + 1e-6
     assert abs(draws.mean()) < 0.01
-    np.testing.assert_allclose((draws**2).mean(), 1.0 - chance, rtol=0.03)
+    np.testing.assert_allclose((draws**2).mean(), 1.0 - probability, rtol=0.03)
     assert np.abs(draws.mean(axis=0)).max() < 0.3
 
 
@@ -115,7 +115,7 @@ def test_the_estimate_follows_updates_and_survives_a_file(tmp_path):
     assert loaded.update(gallery.complete(200)).epsilon_estimate_ == sparsifier.epsilon_estimate_
 
 
-def test_chances_of_parallel_rows_of_a_merge_are_combined():
+def test_probabilities_of_parallel_rows_of_a_merge_are_combined():
     """Two samplers have kept the same edge, each for certain or with some probability."""
     certain = StreamingSparsifier(n_nodes=2, random_state=0).update([0], [1], [3.0])
     state = StreamingSparsifier(n_nodes=2, random_state=1).update([0], [1], [1.0]).get_state()
@@ -123,7 +123,7 @@ def test_chances_of_parallel_rows_of_a_merge_are_combined():
     uncertain = StreamingSparsifier.from_state(state)
     merged = certain.merge(uncertain)
     assert merged.snapshot().edges()[2].tolist() == [4.0]
-    np.testing.assert_allclose(merged.sample().chance, 1.0 - 0.75 / 16.0)
+    np.testing.assert_allclose(merged.sample().probability, 1.0 - 0.75 / 16.0)
 
 
 def test_refused_parameters():

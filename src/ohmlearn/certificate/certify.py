@@ -209,10 +209,10 @@ def certify(
     x'L_H y. A step of Lanczos on M is a pass over G and a solve with H. Ritz values lie within
     [lambda_min, lambda_max], so they give a lower bound of epsilon.
 
-    The upper bound comes from the random starts: in one of them, an eigenvector has a share above
-    c² of the squared norm, with probability 1 - delta / 2. With J the Jacobi matrix of that start
-    and e(t) = (p_0(t), ..., p_(k-1)(t)) its orthonormal polynomials, lambda_max is at most the U
-    where
+    The upper bound comes from the random starts: in one of them, an eigenvector has a fraction
+    above c² of the squared norm, with probability 1 - delta / 2. With J the Jacobi matrix of that
+    start and e(t) = (p_0(t), ..., p_(k-1)(t)) its orthonormal polynomials, lambda_max is at most
+    the U where
 
         U e(U)' J^-1 e(U) = 1 / c²,
 

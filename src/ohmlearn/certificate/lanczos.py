@@ -1,14 +1,14 @@
 """Extreme eigenvalues of M = L_H^+ L_G by Lanczos, with bounds that hold with high probability.
 
 M is symmetric in the inner product x'L_H y. In it the starts L_H^+ B_H' W_H^(1/2) z, z Gaussian,
-have no preferred direction among the r = n - components dimensions. So the share of a given
+have no preferred direction among the r = n - components dimensions. So the fraction of a given
 eigenvector in the squared norm of a start follows Beta(1/2, (r - 1)/2). There is a constant c,
 which depends only on r, delta and the number of starts. With probability at least 1 - delta / 2,
-this share is above c^2 in some start. If this holds for both ends of the spectrum, nothing below is
-random; in particular, the decision to stop may depend on the results so far.
+this fraction is above c^2 in some start. If this holds for both ends of the spectrum, nothing below
+is random; in particular, the decision to stop may depend on the results so far.
 
 Let x be an eigenvector of norm 1 for an eigenvalue t, and q_1, ..., q_k the Lanczos vectors of a
-start in which x has a share above c^2. The products g_i of x and q_i follow the three-term
+start in which x has a fraction above c^2. The products g_i of x and q_i follow the three-term
 recurrence of the Jacobi matrix J, with diagonal a_i and off-diagonal entries b_i,
 
     b_(i+1) g_(i+1) = (t - a_i) g_i - b_i g_(i-1),    |g_1| >= c.
@@ -23,7 +23,7 @@ In the same way (U - t) g g' is at most U - J, which bounds lambda_min from belo
 space is exhausted, b_(k+1) is nearly 0, g_(k+1) would be enormous, and the sum of all g_i^2, which
 is at most 1, gives the bound. Van Dorsselaer, Hochstenbach and van der Vorst (SIAM J. Matrix Anal.
 Appl. 22, 2000) use one Lanczos polynomial; the sums use all p_j and the last diagonal entry of J.
-It is not known which start has the share above c^2, so the worst bound over all starts is used.
+It is not known which start has the fraction above c^2, so the worst bound over all starts is used.
 
 Rounding and inexact solves make each step of the recurrence wrong by at most some eta (see
 `space`). Beyond the Ritz values the recurrence with eta added has a positive solution h, as the
@@ -105,9 +105,9 @@ class Lanczos:
         self.low = self.high = self.least = self.most = 1.0
         if self.rank > 0:
             self._eta, self._steps = eta, 0
-            self._share = _least_share(self.rank, n_starts, delta)
+            self._cosine = _least_cosine(self.rank, n_starts, delta)
             self._space = LaplacianSpace(h, component, seed, n_jobs)
-            self._space.draw(n_starts, START_GOAL * self._share)
+            self._space.draw(n_starts, START_GOAL * self._cosine)
             self.block = self._space.block
             self.low = self.high = math.nan
             self.least, self.most = 0.0, math.inf
@@ -146,7 +146,7 @@ class Lanczos:
     def extend(self) -> None:
         """Find the next block; without one, all of T is known and gives the final bounds."""
         space = self._space
-        space.extend(IMAGE_GOAL * self._share * self.low)
+        space.extend(IMAGE_GOAL * self._cosine * self.low)
         self.block = space.block
         if self.block.shape[1] == 0:
             ritz = np.linalg.eigvalsh(space.projected)
@@ -155,20 +155,20 @@ class Lanczos:
     def _bound(self, low: float, high: float, rows: int) -> None:
         """Bound the eigenvalues, given the extreme Ritz values and the rows of T to use."""
         space, errors = self._space, self._space.errors
-        share = self._share * (1.0 - errors.gram) - errors.start - errors.rounding
-        if not (share > 0.0 and high > 0.0):
+        cosine = self._cosine * (1.0 - errors.gram) - errors.start - errors.rounding
+        if not (cosine > 0.0 and high > 0.0):
             self.block = self.block[:, :0]
             return
         floor = errors.image + errors.rounding * high
         chains = [_run_lanczos(space.projected, s, rows, floor) for s in space.starts.T]
         most = high
         for chain in chains:
-            test = _Test(chain, share, 0.0, errors)
+            test = _Test(chain, cosine, 0.0, errors)
             most = _bisect(test, most, _double(test, most))
         end = 1.01 * most  # any number above lambda_max works, but U - J could be singular
         least = max(low, 0.0) if most < math.inf else 0.0
         for chain in chains if least > 0.0 else []:
-            test = _Test(chain, share, end, errors)
+            test = _Test(chain, cosine, end, errors)
             least = _bisect(test, least, 0.0) if test(0.0) else 0.0
         self.least, self.most = least, most
 
@@ -178,7 +178,7 @@ class Lanczos:
         It is the square root of the largest quotient seen times lambda_max. Every edge of G
         contributes to the rounding error, even if the basis vectors hardly differ across it.
         """
-        most = self.most if self.most < math.inf else high / self._share**2
+        most = self.most if self.most < math.inf else high / self._cosine**2
         return math.sqrt(high * most) if high > 0.0 else math.inf
 
     def is_done(self) -> bool:
@@ -192,8 +192,8 @@ class Lanczos:
         return highest and lowest
 
 
-def _least_share(rank: int, n_starts: int, delta: float) -> float:
-    """Return c: an eigenvector has a share above c^2 in a start, with probability 1 - delta / 2."""
+def _least_cosine(rank: int, n_starts: int, delta: float) -> float:
+    """Return c: with probability 1 - delta / 2, an eigenvector has a part above c^2 in a start."""
     if rank == 1:
         return 1.0
     tail = (delta / 2.0) ** (1.0 / n_starts)
@@ -240,8 +240,8 @@ class _Test:
     the test for the smallest.
     """
 
-    def __init__(self, chain: _Chain, share: float, end: float, errors: Errors) -> None:
-        self.chain, self.share, self.end, self.errors = chain, share, end, errors
+    def __init__(self, chain: _Chain, cosine: float, end: float, errors: Errors) -> None:
+        self.chain, self.cosine, self.end, self.errors = chain, cosine, end, errors
         self.sign = 1.0 if end == 0.0 else -1.0
 
     def __call__(self, t: float) -> bool:
@@ -258,10 +258,10 @@ class _Test:
             before_p, before_h, beta = p[-1], h[-1], following
             p.append(next_p)
             h.append(next_h)
-            total += max(self.share * next_p - next_h, 0.0) ** 2
+            total += max(self.cosine * next_p - next_h, 0.0) ** 2
             if total >= longest:
                 return True
-            if next_h >= self.share * next_p:  # this stays so, and later steps give no bound
+            if next_h >= self.cosine * next_p:  # this stays so, and later steps give no bound
                 return False
         if chain.values is None or chain.vectors is None:
             return False
@@ -273,7 +273,7 @@ class _Test:
         signs = self.sign ** np.arange(len(p))
         size = np.sqrt(np.sum((chain.vectors.T @ (signs * p)) ** 2 / weights))
         off = np.linalg.norm(h) / math.sqrt(weights.min())
-        return bool(math.sqrt(abs(t - self.end)) * (self.share * size - off) >= 1.0)
+        return bool(math.sqrt(abs(t - self.end)) * (self.cosine * size - off) >= 1.0)
 
 
 def _double(test: _Test, t: float) -> float:

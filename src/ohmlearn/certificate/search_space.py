@@ -101,9 +101,9 @@ class LaplacianSpace:
         self._image = self.block  # L_G times the last block
         self._spread = 0.0  # sum of the squared entries of V times degrees
         totals = np.bincount(component, h.degrees)
-        shares = h.degrees / np.where(totals > 0.0, totals, 1.0)[component]
+        fractions = h.degrees / np.where(totals > 0.0, totals, 1.0)[component]
         members = (component, np.arange(h.n_nodes))
-        self._average = scipy.sparse.csr_array((shares, members), (len(totals), h.n_nodes))
+        self._average = scipy.sparse.csr_array((fractions, members), (len(totals), h.n_nodes))
 
     @one_blas_thread()
     def draw(self, n_starts: int, goal: float) -> None:
@@ -213,7 +213,7 @@ class LaplacianSpace:
             if not squares[longest] > least**2:
                 break
             unit = x[:, longest] / math.sqrt(squares[longest])
-            shares = unit @ products
-            x = np.delete(x - np.outer(unit, shares), longest, axis=1)
+            coefficients = unit @ products
+            x = np.delete(x - np.outer(unit, coefficients), longest, axis=1)
             chosen.append(unit)
         return np.column_stack(chosen) if chosen else np.empty((len(x), 0))

@@ -111,8 +111,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     from ohmlearn.report.report_quality import describe_accuracy, describe_stability
 
     kept = summary["n_edges_kept"]
-    share = 100.0 * kept / max(1, summary["n_edges_seen"])
-    edges = f"{summary['n_edges_seen']:,} seen, {kept:,} kept ({share:.3g}%)"
+    percent = 100.0 * kept / max(1, summary["n_edges_seen"])
+    edges = f"{summary['n_edges_seen']:,} seen, {kept:,} kept ({percent:.3g}%)"
     dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]
     if dropped:
         edges += f"; {dropped:,} self-loops and zero weights left out"
@@ -200,7 +200,7 @@ def _state(summary: dict[str, Any]) -> str:
 def _staleness(staleness: float) -> str:
     if staleness == 0.0:
         return "0: nothing was removed from the log since its sparsifier was built"
-    return f"{staleness:.2g}: of no cut, more than this share was removed since the last build"
+    return f"{staleness:.2g}: of no cut, more than this fraction was removed since the last build"
 
 
 def _time(time: dict[str, Any]) -> str:

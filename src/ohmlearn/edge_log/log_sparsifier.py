@@ -3,7 +3,7 @@
 A sampled row cannot be subtracted from a sparsifier H: the weight of what was dropped is not known,
 and what was dropped may now be a bridge. So H keeps removed edges. The removed edges that H has
 seen, D, are sparsified on their own, in the same way as H: exactly as long as they are few, and
-always in bounded memory. The staleness of H is the largest x'L_D x / x'L_H x: the share of the
+always in bounded memory. The staleness of H is the largest x'L_D x / x'L_H x: the fraction of the
 energy of H, in the worst direction, that is no longer there. It takes a few solves on H and no pass
 over the edges. When it passes MAX_STALENESS, H is built again from the live edges, with coins that
 do not depend on those before, because removals may have been chosen by looking at H.
@@ -170,7 +170,7 @@ class SparsifierInStep:
                 return
             self._staleness, self._has_changed = None, True
             self.removed.add(Batch(*columns), is_checked=True)
-            self._least = self._share_removed()
+            self._least = self._fraction_removed()
 
     @property
     def is_usable(self) -> bool:
@@ -210,8 +210,8 @@ class SparsifierInStep:
 
     # How stale it is.
 
-    def _share_removed(self) -> float:
-        """Return the share of removed edges in the weight of H, a lower bound of the staleness.
+    def _fraction_removed(self) -> float:
+        """Return the fraction of removed edges in the weight of H, a lower bound of the staleness.
 
         It is the quotient of the means of x'L_D x and x'L_H x over random signs x.
         """

@@ -23,7 +23,7 @@ from ohmlearn.estimators.calibration import (
     estimate_accuracy,
     fit_calibration,
     flip_probabilities,
-    match_shares,
+    match_proportions,
     scale_scores,
     spread_of,
 )
@@ -49,7 +49,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]
-FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
+FIT_NODES, MATCHED_NODES = 1_000, 20_000  # nodes that represent all of them
 TIE = 1e-6  # exponents this close are equal, up to the errors of solves
 BLOCK_CELLS = 1 << 20  # of matrices that are computed in blocks of rows: 8 MiB
 SHIFT = 10.0  # a label does not count more than this many times another one
@@ -72,20 +72,20 @@ def comparable_scores(result: HFSResult, counts: Floats) -> Floats:
     return f
 
 
-def classes_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Bools:
+def classes_there(result: HFSResult, nodes: NDArray[np.int64], values: Floats) -> Bools:
     """Return for each node and class whether the node's component has a label of that class.
 
     Without such a label there is no evidence for the class. Its centred scores may still be
     nonzero.
     """
-    found: Bools = _labels_there(result, nodes, shares)[result.component] > 0
+    found: Bools = _labels_there(result, nodes, values)[result.component] > 0
     return found
 
 
-def _labels_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Floats:
+def _labels_there(result: HFSResult, nodes: NDArray[np.int64], values: Floats) -> Floats:
     """Return the sum of the labels of each component."""
-    there = np.zeros((int(result.component.max()) + 1, shares.shape[1]))
-    np.add.at(there, result.component[nodes], shares)
+    there = np.zeros((int(result.component.max()) + 1, values.shape[1]))
+    np.add.at(there, result.component[nodes], values)
     return there
 
 
@@ -109,14 +109,14 @@ class Evidence:
         kept: NodeLabels,  # of nodes without an edge, which keep them; nothing else depends on them
         kind: Kind,  # stable-HFS, HFS with or without class mass normalisation, or random walks
         class_prior: Floats,  # proportions of the classes
-        wanted_shares: Floats | None,  # proportions that the labels of all nodes are to have
+        wanted_proportions: Floats | None,  # that the labels of all nodes are to have
         weigh_labels: bool,  # whether labels of a class count by the prior, not by their number
         calibrate: bool,
     ) -> None:
         self.result, self.given, self.kept, self.kind = result, labels, kept, kind
         self.answered: Bools = result.reached.copy()
         self.answered[kept.nodes] = True
-        self.class_prior, self.wanted_shares = class_prior, wanted_shares
+        self.class_prior, self.wanted_proportions = class_prior, wanted_proportions
         self.weigh_labels, self.calibrate = weigh_labels, calibrate
         given = labels.weights[:, np.newaxis] * labels.values
         self.counts: Floats = given.sum(axis=0)
@@ -226,23 +226,25 @@ class Evidence:
 
     @cached_property
     def offsets(self) -> Floats:
-        """What is added to the exponents to meet the wanted shares."""
-        if self.wanted_shares is None:
+        """What is added to the exponents to meet the wanted proportions."""
+        if self.wanted_proportions is None:
             return np.zeros(len(self.class_prior))
-        reached = _some(np.flatnonzero(self.result.reached), SHARE_NODES)
-        return match_shares(self.exponents[reached], self.wanted_shares, DEFAULT.temperature)
+        reached = _some(np.flatnonzero(self.result.reached), MATCHED_NODES)
+        return match_proportions(
+            self.exponents[reached], self.wanted_proportions, DEFAULT.temperature
+        )
 
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        shares: Floats = _by_blocks(self._shares, self.exponents)
-        shares[~self.result.reached] = self.class_prior
-        shares[self.kept.nodes] = self.kept.values
-        shares /= shares.sum(axis=1, keepdims=True)
-        shares.flags.writeable = False  # they are kept
-        return shares
+        probabilities: Floats = _by_blocks(self._calibrated, self.exponents)
+        probabilities[~self.result.reached] = self.class_prior
+        probabilities[self.kept.nodes] = self.kept.values
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        probabilities.flags.writeable = False  # they are kept
+        return probabilities
 
-    def _shares(self, exponents: Floats) -> Floats:
+    def _calibrated(self, exponents: Floats) -> Floats:
         return self.calibration.apply(exponents + self.offsets)
 
     def codes(self, default: int) -> NDArray[np.intp]:
@@ -257,7 +259,7 @@ class Evidence:
     @cached_property
     def decision_scores(self) -> Floats:
         """Scores whose largest one decides the class; the least one of all where there is none."""
-        scores = self.scores if self.wanted_shares is None else self.exponents + self.offsets
+        scores = self.scores if self.wanted_proportions is None else self.exponents + self.offsets
         scores = np.where(self.there, scores, scores[self.there].min(initial=0.0))
         scores[~self.result.reached] = 0.0
         return scores
@@ -265,16 +267,16 @@ class Evidence:
     def with_result(self, result: HFSResult) -> Evidence:
         """Return what another result says, with the calibration of this one."""
         other = self._without_answers()
-        if self.wanted_shares is not None:
+        if self.wanted_proportions is not None:
             other.__dict__.update(calibration=self.calibration, offsets=self.offsets)
         other.__dict__["spread"] = self.spread
         other.result = result
         return other
 
     def uncalibrated(self) -> Evidence:
-        """Return what the same result says without calibration and wanted shares."""
+        """Return what the same result says without calibration and wanted proportions."""
         other = self._without_answers()
-        other.calibrate, other.wanted_shares = False, None
+        other.calibrate, other.wanted_proportions = False, None
         return other
 
     def _without_answers(self) -> Evidence:
@@ -290,7 +292,7 @@ class Evidence:
     @cached_property
     def left_out_probabilities(self) -> Floats:
         """Probabilities of the labelled nodes, each without its own label."""
-        return self._shares(self.left_out.exponents)
+        return self._calibrated(self.left_out.exponents)
 
     def accuracy(self) -> AccuracyEstimate:
         """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.
@@ -344,7 +346,7 @@ class NodeAnswer(ABC):
         """The class or number of every node."""
 
     @abstractmethod
-    def known_shares(self) -> dict[str, Any]:
+    def known_probabilities(self) -> dict[str, Any]:
         """Return what `suggest_nodes` can use besides the graph."""
 
     @cached_property
@@ -414,8 +416,8 @@ class ClassAnswer(Evidence, NodeAnswer):
             kept=problem.unused,
             kind="restart" if problem.method == "restart" else p.normalization or "plain",
             class_prior=problem.class_prior,
-            wanted_shares=problem.wanted_shares,
-            weigh_labels=p.known_shares,
+            wanted_proportions=problem.wanted_proportions,
+            weigh_labels=p.knows_proportions,
             calibrate=p.calibration == "loo",
         )
 
@@ -443,10 +445,10 @@ class ClassAnswer(Evidence, NodeAnswer):
         labels: NDArray[Any] = self.problem.classes[self.codes(self.default_code)]
         return labels
 
-    def known_shares(self) -> dict[str, Any]:
-        shares = self.uncalibrated().probabilities.copy()
-        shares[~self.answered] = np.nan
-        return {"shares": shares, "classes": self.problem.classes}
+    def known_probabilities(self) -> dict[str, Any]:
+        probabilities = self.uncalibrated().probabilities.copy()
+        probabilities[~self.answered] = np.nan
+        return {"probabilities": probabilities, "classes": self.problem.classes}
 
     def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
         """Return probabilities of labels that were left out, whether they are right, and weights.
@@ -507,7 +509,7 @@ class NumberAnswer(NodeAnswer):
         values[unused.nodes] = unused.values[:, 0]
         return values
 
-    def known_shares(self) -> dict[str, Any]:
+    def known_probabilities(self) -> dict[str, Any]:
         return {}
 
 

@@ -1,7 +1,7 @@
 """From scores to probabilities that mean what they say, and how likely other edges change a label.
 
 The probability of a class is ``(1 - s) softmax(x / t) + s / n_classes``. The exponents x are the
-scores of a node, scaled by `scale_scores`; the temperature t and the share s of the uniform
+scores of a node, scaled by `scale_scores`; the temperature t and the fraction s of the uniform
 distribution are fitted to the labelled nodes, each scored without its own label. With few labels
 many pairs (t, s) explain these scores about as well as the best one, which alone is too sure. So we
 average the probabilities over all pairs, weighted by their likelihood, and take the pair whose
@@ -22,20 +22,20 @@ from ohmlearn.graph import Graph
 __all__ = [
     "AccuracyEstimate",
     "Calibration",
-    "check_shares",
+    "check_proportions",
     "conformal_threshold",
     "estimate_accuracy",
     "fit_calibration",
     "flip_probabilities",
-    "match_shares",
+    "match_proportions",
     "scale_scores",
     "spread_of",
 ]
 
 Floats = NDArray[np.float64]
-ROUNDING = 0.005  # how far the sum of rounded shares may be from 1
+ROUNDING = 0.005  # how far the sum of rounded proportions may be from 1
 TEMPERATURES: Floats = np.geomspace(1 / 60, 50, 25)
-SHARES: Floats = np.linspace(0.005, 0.995, 34)
+FRACTIONS: Floats = np.linspace(0.005, 0.995, 34)
 # Errors of leave-one-out predictions are correlated, so an interval for independent ones is too
 # short. With their variance multiplied by this, it held the accuracy in nine of ten draws of ten or
 # twenty labels per class from 21 sets (docs/guides/trust.md).
@@ -87,7 +87,7 @@ class Calibration(NamedTuple):
     temperature : float
         What exponents are divided by.
     smoothing : float
-        Share of the uniform distribution.
+        Fraction of the uniform distribution.
     n_labels : int
         Number of labels that the two were fitted to; 0 if they are defaults.
 
@@ -114,8 +114,8 @@ DEFAULT = Calibration(temperature=0.4, smoothing=0.15)  # typical of real data
 def _softmax(exponents: Floats) -> Floats:
     p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    shares: Floats = p
-    return shares
+    probabilities: Floats = p
+    return probabilities
 
 
 def fit_calibration(
@@ -129,24 +129,24 @@ def fit_calibration(
     """
     weights = np.ones(len(left_out)) if weights is None else weights
     n_classes = left_out.shape[1]
-    fit = np.empty((len(TEMPERATURES), len(SHARES)))
+    fit = np.empty((len(TEMPERATURES), len(FRACTIONS)))
     for at, temperature in enumerate(TEMPERATURES):
         p = _softmax(left_out / temperature)[:, :, np.newaxis]
-        logs = np.log((1.0 - SHARES) * p + SHARES / n_classes)
+        logs = np.log((1.0 - FRACTIONS) * p + FRACTIONS / n_classes)
         fit[at] = np.einsum("i,ij,ijk->k", weights, targets, logs)
     likelihood = np.exp(fit - fit.max())
     likelihood /= likelihood.sum()
     at_sample = [_softmax(sample / temperature) for temperature in TEMPERATURES]
-    average = np.full(sample.shape, float(np.sum(likelihood @ SHARES)) / n_classes)
+    average = np.full(sample.shape, float(np.sum(likelihood @ FRACTIONS)) / n_classes)
     for row, p in zip(likelihood, at_sample, strict=True):
-        average += float(row @ (1.0 - SHARES)) * p
+        average += float(row @ (1.0 - FRACTIONS)) * p
     least, chosen = np.inf, DEFAULT
     for temperature, p in zip(TEMPERATURES, at_sample, strict=True):
-        for share in SHARES:
-            loss = -float(np.sum(average * np.log((1.0 - share) * p + share / n_classes)))
+        for fraction in FRACTIONS:
+            loss = -float(np.sum(average * np.log((1.0 - fraction) * p + fraction / n_classes)))
             if loss < least:
                 least = loss
-                chosen = Calibration(float(temperature), float(share), len(left_out))
+                chosen = Calibration(float(temperature), float(fraction), len(left_out))
     return chosen
 
 
@@ -197,8 +197,8 @@ def conformal_threshold(p: Floats, alpha: float) -> float:
     """Return the probability that a class needs to be in a prediction set.
 
     `p` are the leave-one-out probabilities of the given labels. A new label has a smaller one with
-    chance at most alpha, if it is drawn like the others: of n + 1 exchangeable numbers, the last
-    one is among the k smallest with chance k / (n + 1).
+    probability at most alpha, if it is drawn like the others: of n + 1 exchangeable numbers, the
+    last one is among the k smallest with probability k / (n + 1).
 
     Examples
     --------
@@ -211,13 +211,13 @@ def conformal_threshold(p: Floats, alpha: float) -> float:
     return float(np.sort(p)[rank - 1]) if rank >= 1 else 0.0
 
 
-def match_shares(
-    exponents: Floats, shares: Floats, temperature: float = 1.0, steps: int = 200
+def match_proportions(
+    exponents: Floats, proportions: Floats, temperature: float = 1.0, steps: int = 200
 ) -> Floats:
-    """Return offsets b such that the largest entries of ``exponents + b`` have the given shares.
+    """Return offsets b such that the largest entries of ``exponents + b`` have these proportions.
 
-    Each step adds to b a part of log(wanted share / present share), times the temperature. The best
-    of all steps is returned, because nodes are whole and shares cannot always be met.
+    Each step adds to b a part of log(wanted / present proportion), times the temperature. The best
+    of all steps is returned, because nodes are whole and proportions cannot always be met.
     """
     n, n_classes = exponents.shape
     offsets = best = np.zeros(n_classes)
@@ -225,17 +225,17 @@ def match_shares(
     for step in range(steps if n > 0 else 0):
         codes = np.argmax(exponents + offsets, axis=1)
         present = np.bincount(codes, minlength=n_classes) / n
-        gap = float(np.abs(present - shares).sum())
+        gap = float(np.abs(present - proportions).sum())
         if gap < least:
             least, best = gap, offsets
-        change = np.clip(np.log((shares + 1 / n) / (present + 1 / n)), -1.0, 1.0)
+        change = np.clip(np.log((proportions + 1 / n) / (present + 1 / n)), -1.0, 1.0)
         offsets = offsets + temperature * change / (2.0 + 0.1 * step)
         offsets = offsets - offsets.mean()
     return best
 
 
-def check_shares(given: object, classes: NDArray[Any], *, warns: bool = False) -> Floats:
-    """Return shares of the classes that sum to 1, from an array or a dict {class: share}.
+def check_proportions(given: object, classes: NDArray[Any], *, warns: bool = False) -> Floats:
+    """Return proportions of the classes that sum to 1, from an array or a dict {class: proportion}.
 
     With `warns`, those that did not are reported.
     """
@@ -244,28 +244,29 @@ def check_shares(given: object, classes: NDArray[Any], *, warns: bool = False) -
         missing = [name for name in names if name not in given]
         unknown = [name for name in given if name not in names]
         if missing or unknown:
-            what = f"has no share of {missing[0]!r}" if missing else f"has {unknown[0]!r}"
+            what = f"has no proportion of {missing[0]!r}" if missing else f"has {unknown[0]!r}"
             if missing and unknown:
                 some = " and ".join(map(repr, unknown[:2]))
                 what += f", and {some} {'is no class' if len(unknown) == 1 else 'are no classes'}"
             raise InputError(f"{Param('class_prior')} {what}; the labels have the classes {names}")
         given = [given[name] for name in names]
     try:
-        shares = np.asarray(given, dtype=np.float64)
+        values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        shares = np.empty(0)
-    if shares.shape != (len(names),) or not np.all((shares > 0) & np.isfinite(shares)):
+        values = np.empty(0)
+    if values.shape != (len(names),) or not np.all((values > 0) & np.isfinite(values)):
         raise bad_value(
             "class_prior", f"have one positive entry for each of the classes {names}", given
         )
-    largest = shares.max()
-    parts = shares / largest  # so that the sum does not overflow
+    largest = values.max()
+    parts = values / largest  # so that the sum does not overflow
     normalised: Floats = parts / parts.sum()
     total = float(largest) * float(parts.sum())
     if warns and abs(total - 1.0) > ROUNDING:
         warn(
-            f"the shares in {Param('class_prior')} sum to {total:g}, not to 1, so each is divided "
-            f"by the sum: that of {names[0]!r} is {normalised[0]:.3g}; give shares that sum to 1",
+            f"the proportions in {Param('class_prior')} sum to {total:g}, not to 1, so each is "
+            f"divided by the sum: that of {names[0]!r} is {normalised[0]:.3g}; give proportions "
+            f"that sum to 1",
             OhmWarning,
         )
     return normalised
@@ -304,9 +305,9 @@ def flip_probabilities(
     is the square of the mean of s: a mean of squares would be that of a few loosely attached nodes.
 
     On 13 graphs that were not used to choose these rules (kernels of points, blocks, event streams,
-    social networks), the correlation with the share of ten other samples that disagree was 0.65 on
-    average, 0.7 or more on 7 of them. The mean over all nodes was wrong by 0.04 on average, by 0.15
-    at most, on a graph with 26 classes where three quarters of the labels change.
+    social networks), the correlation with the fraction of ten other samples that disagree was 0.65
+    on average, 0.7 or more on 7 of them. The mean over all nodes was wrong by 0.04 on average, by
+    0.15 at most, on a graph with 26 classes where three quarters of the labels change.
     """
     n, n_classes = scores.shape
     flips = np.zeros(n)
@@ -327,12 +328,12 @@ def flip_probabilities(
     squares = np.concatenate([np.square(f[rows] - m[rows]).mean(axis=1) for rows in _parts(n)])
     signal = float((squares - noise)[unlabelled].mean())
     trust = max(signal, 0.0) / np.maximum(max(signal, 0.0) + noise, LEAST)
-    # Centring takes the share 1 / n_classes of independent noise away.
+    # Centring takes the fraction 1 / n_classes of independent noise away.
     deviation = np.sqrt((1.0 + trust) * noise * n_classes / (n_classes - 1))
     for rows in _parts(n):
-        own_share = trust[rows, np.newaxis]
-        mean = own_share * f[rows] + (1.0 - own_share) * m[rows]
-        flips[rows] = _chance_of_another(mean, deviation[rows], label[rows])
+        own_weight = trust[rows, np.newaxis]
+        mean = own_weight * f[rows] + (1.0 - own_weight) * m[rows]
+        flips[rows] = _probability_of_another(mean, deviation[rows], label[rows])
     flips[~unlabelled] = 0.0
     return flips
 
@@ -358,7 +359,7 @@ def _mean_of_neighbours(graph: Graph, f: Floats, counts: NDArray[np.bool_]) -> F
     return mean
 
 
-def _chance_of_another(mean: Floats, deviation: Floats, label: NDArray[np.int64]) -> Floats:
+def _probability_of_another(mean: Floats, deviation: Floats, label: NDArray[np.int64]) -> Floats:
     """Return how likely `label` is not the largest of independent normal variables in each row.
 
     With z that of the label, in units of the deviation, it is the largest if all others are below

@@ -39,7 +39,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as
     ``{"ham": 0.3, "spam": 0.7}``. Distributions of all nodes may also be a matrix y of shape
     (n_nodes, n_classes); rows are divided by their sums, and rows with only 0 or NaN are
-    unlabelled. Several labels of a node count by their shares, with their number as weight; a
+    unlabelled. Several labels of a node count by their proportions, with their number as weight; a
     warning reports nodes whose labels contradict each other.
 
     Parameters
@@ -81,14 +81,14 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         the scores as they are.
     method : {"harmonic", "restart", "auto"}
         "restart" replaces harmonic functions by random walks that start at the labels and stop with
-        chance 1 / (1 + gamma) before each step (`gamma` is 30 by default then). It may suit graphs
-        with hubs, such as social networks. "auto" uses the one of the two with the smaller
+        probability 1 / (1 + gamma) before each step (`gamma` is 30 by default then). It may suit
+        graphs with hubs, such as social networks. "auto" uses the one of the two with the smaller
         log-loss on labels that are left out; `method_` names it.
-    class_prior : array-like of shape (n_classes,), dict {class: share}, "labels", or None
-        Known shares of the classes among all nodes, which the labels of the nodes then have.
-        "labels" takes their shares among the labels, which helps only if these are many and drawn
-        at random. By default no shares are enforced; nodes without evidence get the shares of the
-        labels.
+    class_prior : array-like of shape (n_classes,), dict {class: proportion}, "labels", or None
+        Known proportions of the classes among all nodes, which the labels of the nodes then have.
+        "labels" takes their proportions among the labels, which helps only if these are many and
+        drawn at random. By default no proportions are enforced; nodes without evidence get the
+        proportions of the labels.
     calibration : {"loo", None}
         "loo" fits probabilities to labels that are left out, one at a time: at most 512 of them,
         and in graphs of more than 65,000 nodes fewer, at least 32.
@@ -119,7 +119,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         arrays below are in this order. A class may have only labels of nodes without an edge; it
         is then treated as a class without labels, and only these nodes get it.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes, as given or among the labels that count, by weight.
+        Proportions of the classes, as given or among the labels that count, by weight.
     gamma_ : float
         The gamma in use.
     transduction_ : ndarray of shape (n_nodes,)
@@ -131,7 +131,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     labelled_ : ndarray of shape (n_labelled,)
         Numbers of the labelled nodes. Those without an edge (or whose edges have faded, or are
         outside of the window) keep their labels, which count for nothing else: not for the
-        answers of other nodes, calibration, estimates, shares of the classes, or `gamma_`.
+        answers of other nodes, calibration, estimates, proportions of the classes, or `gamma_`.
     contradicting_ : ndarray of int
         Numbers of the nodes that have labels of different classes.
     reached_ : ndarray of shape (n_nodes,)
@@ -228,9 +228,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         label. NaN if no label reaches another.
 
         The estimate holds for nodes like the labelled ones: if labels were chosen, not drawn, say
-        easy cases, or the same number for each class although the classes differ in size, it is
-        one for such nodes. Known shares of the classes (`class_prior`) correct the latter. With few
-        labels it is too low, because leaving one out then makes a difference.
+        easy cases, or the same number for each class although the classes differ in size, it is one
+        for such nodes. Known proportions of the classes (`class_prior`) correct the latter. With
+        few labels it is too low, because leaving one out then makes a difference.
         """
         self.answer_.warn_few()
         return self.answer_.accuracy()
@@ -239,7 +239,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     def stability_(self) -> Floats:
         """Estimated probability that another sample of edges would give a node another label.
 
-        For answers of one pass, and after `update`; its mean estimates the share of labels that
+        For answers of one pass, and after `update`; its mean estimates the fraction of labels that
         would change with another seed. An estimate, too low where most labels would change. 0 where
         no edge was dropped, and for answers of more passes: there the sample hardly matters, and
         `residual_` tells how far the answer is from that of the full graph. Takes four solves and
@@ -248,17 +248,17 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         return self.answer_.stability
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
-        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
+        """Return a set of classes per node that has the right one with probability 1 - alpha.
 
         Sets of conformal prediction, from leave-one-out probabilities: on average over nodes drawn
-        like the labels, at most the share `alpha` of sets misses the right class, up to the change
-        that leaving out one label makes. Nodes without evidence get all classes. With fewer than
-        1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
+        like the labels, at most the fraction `alpha` of sets misses the right class, up to the
+        change that leaving out one label makes. Nodes without evidence get all classes. With fewer
+        than 1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
 
         Parameters
         ----------
         alpha : float
-            Largest share of sets that may miss the right class.
+            Largest fraction of sets that may miss the right class.
 
         Returns
         -------
@@ -278,12 +278,12 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         check_is_fitted(self, "answer_")
         return self.answer_.prediction_sets(alpha)
 
-    def _extend_shares(self, X: object) -> tuple[Floats, NDArray[np.bool_]]:
+    def _extend_probabilities(self, X: object) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")
         self._check_extendable()
-        shares, reached = self._extend(X, self.label_distributions_)
-        shares[~reached] = self.class_prior_
-        return shares / shares.sum(axis=1, keepdims=True), reached
+        probabilities, reached = self._extend(X, self.label_distributions_)
+        probabilities[~reached] = self.class_prior_
+        return probabilities / probabilities.sum(axis=1, keepdims=True), reached
 
     def predict_proba(self, X: object) -> Floats:
         """Return the probability of each class for new points.
@@ -299,7 +299,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._extend_shares(X)[0]
+        return self._extend_probabilities(X)[0]
 
     def predict(self, X: object = None, *, abstain: float | None = None) -> NDArray[Any]:
         """Return the class of new points, or of the nodes of the graph.
@@ -327,17 +327,17 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         ['left', None, 'right']
         """
         if X is None:
-            labels, shares = self.transduction_, self.label_distributions_
+            labels, probabilities = self.transduction_, self.label_distributions_
             reached = self.reached_
         else:
-            shares, reached = self._extend_shares(X)
-            codes = np.argmax(shares, axis=1)
+            probabilities, reached = self._extend_probabilities(X)
+            codes = np.argmax(probabilities, axis=1)
             codes[~reached] = self.answer_.default_code
             labels = self.classes_[codes]
         if abstain is None:
             return labels
         check_fraction("abstain", abstain)
-        unsure = (shares.max(axis=1) < abstain) | ~reached
+        unsure = (probabilities.max(axis=1) < abstain) | ~reached
         if labels.dtype.kind not in "iu":
             labels = labels.astype(object)
             labels[unsure] = None

@@ -39,7 +39,7 @@ __all__ = [
     "is_unlabelled",
     "label_heading",
     "merge_rows",
-    "normalise_shares",
+    "normalise_rows",
     "number_labels",
     "pair_by_node",
     "refuse_unknown",
@@ -61,7 +61,7 @@ class Labels(NamedTuple):
     nodes: NDArray[Any]  # numbers; or the ids of a stream, as objects
     values: NDArray[Any]  # classes or numbers
     weights: Floats
-    soft: NDArray[np.bool_]  # whether the row is a share of a distribution
+    soft: NDArray[np.bool_]  # whether the row is a part of a distribution
     classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
     id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
@@ -81,7 +81,7 @@ class NodeLabels(NamedTuple):
     """What the labels say about each labelled node."""
 
     nodes: NDArray[np.int64]
-    values: Floats  # shares of the classes, or one column of numbers
+    values: Floats  # proportions of the classes, or one column of numbers
     weights: Floats
 
 
@@ -293,9 +293,9 @@ def _split(
                 f"{{node: label}}"
             )
     if entries.ndim == 2:
-        shares = normalise_shares(entries)
-        at, values = np.nonzero(shares)
-        parts, soft = shares[at, values], np.ones(len(at), dtype=bool)
+        proportions = normalise_rows(entries)
+        at, values = np.nonzero(proportions)
+        parts, soft = proportions[at, values], np.ones(len(at), dtype=bool)
         names = np.arange(entries.shape[1]) if names is None else names
     else:
         at, values, parts, soft = _as_rows(entries, classes)
@@ -333,7 +333,7 @@ def _as_objects(values: Collection[Any]) -> NDArray[Any]:
 
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
-    """Return y as an array with one entry per node, or as a matrix of shares of the classes."""
+    """Return y as an array with one entry per node, or as a matrix of class proportions."""
     if isinstance(y, np.ma.MaskedArray):
         y = np.array(y.tolist(), dtype=object)  # None where it is masked
     values = np.asarray(y)
@@ -364,7 +364,7 @@ def _keep_integers(y: Any, values: NDArray[Any]) -> NDArray[Any]:
 def _as_rows(
     entries: NDArray[Any], classes: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any], Floats, NDArray[np.bool_]]:
-    """Return, for each row, the position of its entry, its value, its share, and whether it is one.
+    """Return, for each row, the position of its entry, its value, its part, and whether it is one.
 
     An entry that is a list has a row for each label, one that is a mapping for each class.
     """
@@ -377,8 +377,8 @@ def _as_rows(
             if not classes:
                 raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
             row = np.array([list(entry.values())], dtype=object)
-            shares = normalise_shares(row, f"the entry {entry!r} of y")[0].tolist()
-            rows += [(number, *one, True) for one in zip(entry, shares, strict=True)]
+            proportions = normalise_rows(row, f"the entry {entry!r} of y")[0].tolist()
+            rows += [(number, *one, True) for one in zip(entry, proportions, strict=True)]
         else:
             labels = entry if has_several(entry) else [entry]
             rows += [(number, label, 1.0, False) for label in labels]
@@ -439,7 +439,7 @@ def _check_scalars(values: NDArray[Any]) -> None:
         if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
             raise ValueError(
                 f"a label must be a string or number, or a list of them, or for classes a dict "
-                f"{{class: share}}, got {value!r}"
+                f"{{class: proportion}}, got {value!r}"
             )
     first = {isinstance(value, str): value for value in values[::-1]}
     if len(first) > 1:
@@ -457,7 +457,7 @@ def _refuse_infinity(values: NDArray[Any]) -> None:
         )
 
 
-# How much each label counts: shares of a distribution, and the argument sample_weight.
+# How much each label counts: proportions of a distribution, and the argument sample_weight.
 
 
 def has_several(entry: object) -> bool:
@@ -467,19 +467,19 @@ def has_several(entry: object) -> bool:
     return isinstance(entry, list | tuple | set | frozenset | Mapping)
 
 
-def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
-    """Return rows that sum to 1, or to 0 if all shares are 0 or NaN."""
+def normalise_rows(proportions: NDArray[Any], name: str = "y") -> Floats:
+    """Return rows that sum to 1, or to 0 if all proportions are 0 or NaN."""
     try:
-        rows = np.array(shares, dtype=np.float64)
+        rows = np.array(proportions, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must have numbers as shares of the classes: {error}") from error
+        raise ValueError(f"{name} must have numbers as class proportions: {error}") from error
     rows[np.isnan(rows).all(axis=1)] = 0.0
     bad = ~(np.isfinite(rows) & (rows >= 0))
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f"the share in row {at[0]}, column {at[1]}," if name == "y" else "a share"
+        place = f"the proportion in row {at[0]}, column {at[1]}," if name == "y" else "a proportion"
         raise ValueError(
-            f"{name} has shares of the classes, which must be finite and not negative, but "
+            f"{name} has proportions of the classes, which must be finite and not negative, but "
             f"{place} is {rows[at]}; unlabelled nodes have only NaN or only 0"
         )
     largest = rows.max(axis=1, keepdims=True, initial=0.0)
@@ -500,7 +500,7 @@ def weigh_rows(
     """Return the weight of each row of labels.
 
     `nodes` are those of the entries of y, `at` is the entry of each row, and `soft` whether it is a
-    share of a distribution, which has no weight of its own. `by_node` and `given_by_node` say
+    part of a distribution, which has no weight of its own. `by_node` and `given_by_node` say
     whether y and sample_weight are mappings.
     """
     if sample_weight is None:
@@ -570,8 +570,8 @@ def _as_weights(given: object, name: str, keys: list[Any] | None = None) -> Floa
 def by_node(given: Any, *, by_index: bool) -> Any:
     """Return labels or weights as a dict if they say to which nodes they belong, else as they are.
 
-    Tables with two columns do, the nodes and the labels; one of pandas may be a matrix of shares of
-    the classes instead, see `_is_table`. A pandas Series does by its index, if `by_index`; for
+    Tables with two columns do, the nodes and the labels; one of pandas may be a matrix of class
+    proportions instead, see `_is_table`. A pandas Series does by its index, if `by_index`; for
     points, scikit-learn's interface wants the order of the points, whatever the index is.
     """
     library, name = type(given).__module__.partition(".")[0], type(given).__name__
@@ -581,7 +581,7 @@ def by_node(given: Any, *, by_index: bool) -> Any:
         names = given.columns.tolist()
         columns = [given.iloc[:, at].tolist() for at in range(len(names))]
         if not _is_table(names, columns):
-            return given  # shares of the classes, or a single column
+            return given  # proportions of the classes, or a single column
     elif name not in SERIES and is_table(given):
         table = read_whole(given)
         names, columns = table.column_names, [column.to_pylist() for column in table.columns]
@@ -602,7 +602,7 @@ def by_node(given: Any, *, by_index: bool) -> Any:
 
 
 def _is_table(names: list[Any], columns: list[list[Any]]) -> bool:
-    """Whether a pandas table has a column of nodes, and not shares of the classes."""
+    """Whether a pandas table has a column of nodes, and not proportions of the classes."""
     if len(names) < 2:
         return False
     headings = [str(name).lower() for name in names]
@@ -652,8 +652,8 @@ def pair_by_node(
 def _refuse_pairs(y: object, by_index: bool) -> None:
     """Refuse what looks like labels by node, but is none of the forms that are taken.
 
-    Pairs of numbers may be shares of two classes instead: for points, if they are lists, and if
-    the first numbers are not all different.
+    Pairs of numbers may be proportions of two classes instead: for points, if they are lists, and
+    if the first numbers are not all different.
     """
     if not isinstance(y, list | tuple) or not y:
         return

@@ -19,7 +19,7 @@ from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn.checks.parameters import LARGEST, SMALLEST, Constraints, check_n_jobs
 from ohmlearn.checks.times import check_moment
 from ohmlearn.errors import InputError, Param, Setting
-from ohmlearn.estimators.calibration import check_shares
+from ohmlearn.estimators.calibration import check_proportions
 from ohmlearn.estimators.kept_graph import FAR, ISOLATED, AllEdges, KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.label_job import Labelling
@@ -319,8 +319,8 @@ def _read_problem(
     kind: type[Problem], kept: KeptGraph, p: HFSParameters, arrays: Arrays, values: dict[str, Any]
 ) -> Problem:
     labels = NodeLabels(**_take_all(arrays, "labels", LABELS))
-    nodes, shares, weights = labels
-    n_labels, n_columns = shares.shape
+    nodes, proportions, weights = labels
+    n_labels, n_columns = proportions.shape
     _require(len(nodes) == len(weights) == n_labels > 0, "its labels are not equally many")
     _require(len(np.unique(nodes)) == n_labels and nodes.min() >= 0, "its labelled nodes are wrong")
     in_range = (weights >= SMALLEST) & (weights <= LARGEST)
@@ -334,25 +334,25 @@ def _read_problem(
         known["classes"] = _take(arrays, "model_classes_", None, 1)
         known["contradicting"] = _take(arrays, "model_contradicting_", np.int64, 1)
         known["method_losses"] = values.get("method_losses_", {})
-        _check_shares(p, labels, known["classes"], known["contradicting"])
+        _check_proportions(p, labels, known["classes"], known["contradicting"])
     else:
         _require(n_columns == 1, "its values do not fit a regressor")
-        _require(np.isfinite(shares).all(), "its values must be finite")
+        _require(np.isfinite(proportions).all(), "its values must be finite")
     return kind.pose(labels, kept, p, **known)
 
 
-def _check_shares(
+def _check_proportions(
     p: HFSParameters,
     labels: NodeLabels,
     classes: NDArray[Any],
     contradicting: NDArray[np.int64],
 ) -> None:
-    shares = labels.values
-    _require(len(np.unique(classes)) == shares.shape[1], "its classes do not fit the labels")
-    if p.known_shares:
-        check_shares(p.class_prior, classes)
-    right = np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0)
-    _require(right, "shares of classes must be positive and sum to 1")
+    proportions = labels.values
+    _require(len(np.unique(classes)) == proportions.shape[1], "its classes do not fit the labels")
+    if p.knows_proportions:
+        check_proportions(p.class_prior, classes)
+    right = np.all(proportions >= 0) and np.allclose(proportions.sum(axis=1), 1.0)
+    _require(right, "proportions of classes must be positive and sum to 1")
     _require(np.isin(contradicting, labels.nodes).all(), "its contradictions are wrong")
 
 

@@ -22,7 +22,7 @@ __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
 CANDIDATES = (5, 10, 20, 50, 100)
 MAX_SPLITS = 10_000
-ABOUT = 0.01  # tolerated loss in the share of reached points
+ABOUT = 0.01  # tolerated loss in the fraction of reached points
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,10 +36,10 @@ class NeighborAdvice(Shown):
         best.
     candidates : tuple of int
     accuracy, error : tuple of float
-        Share of left-out labels that were predicted correctly, and its standard error; NaN if no
+        Fraction of left-out labels that were predicted correctly, and its standard error; NaN if no
         class has two labels.
     reached : tuple of float
-        Share of the points that are connected to a labelled one.
+        Fraction of the points that are connected to a labelled one.
     n_components : tuple of int
     n_labels, n_points : int
         Number of labels, and of points in the compared graphs.
@@ -67,7 +67,7 @@ class NeighborAdvice(Shown):
         accuracy = dict(zip(self.candidates, self.accuracy, strict=True))
         return {
             "suggested": f"n_neighbors={self.n_neighbors}",
-            **{f"right with k = {k}": f"{share:.1%}" for k, share in accuracy.items()},
+            **{f"right with k = {k}": f"{fraction:.1%}" for k, fraction in accuracy.items()},
             "points": self.n_points,
             "labels": self.n_labels,
         }
@@ -164,9 +164,9 @@ def suggest_neighbors(
     accuracy, error, reached, components = [], [], [], []
     for k in sizes:
         graph = Affinity("knn", k, weights, n_jobs=n_jobs).edges(points).to_graph(len(points))
-        shares = [_share_found(graph, nodes, codes, len(classes), kept, n_jobs) for kept in splits]
-        accuracy.append(float(np.mean(shares)) if shares else np.nan)
-        error.append(float(np.std(shares) / np.sqrt(len(shares))) if shares else np.nan)
+        right = [_accuracy_of(graph, nodes, codes, len(classes), kept, n_jobs) for kept in splits]
+        accuracy.append(float(np.mean(right)) if right else np.nan)
+        error.append(float(np.std(right) / np.sqrt(len(right))) if right else np.nan)
         count, component = graph.components()
         reached.append(float(np.isin(component, component[nodes]).mean()))
         components.append(count)
@@ -210,7 +210,7 @@ def _splits(
     return masks
 
 
-def _share_found(
+def _accuracy_of(
     graph: Graph,
     nodes: NDArray[np.int64],
     codes: NDArray[Any],
@@ -234,7 +234,7 @@ def _choose(
 ) -> int:
     """Return the smallest number with about the best accuracy that reaches about as many points."""
     if np.isnan(accuracy[0]):
-        return next(k for k, share in zip(sizes, reached, strict=True) if share == max(reached))
+        return next(k for k, found in zip(sizes, reached, strict=True) if found == max(reached))
     best = int(np.argmax(accuracy))
     enough = accuracy[best] - error[best]
     good = [at for at, right in enumerate(accuracy) if right >= enough]

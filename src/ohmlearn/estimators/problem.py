@@ -33,7 +33,7 @@ from ohmlearn.checks.times import DURATION_KIND
 from ohmlearn.edges import Edges
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer, NumberAnswer
-from ohmlearn.estimators.calibration import check_shares
+from ohmlearn.estimators.calibration import check_proportions
 from ohmlearn.estimators.kept_graph import FAR, KeptGraph
 from ohmlearn.estimators.label_input import (
     Labels,
@@ -139,8 +139,8 @@ class HFSParameters:
         return SparsifierOptions(half_life=self.half_life, horizon=self.horizon)
 
     @property
-    def known_shares(self) -> bool:
-        """Whether the shares of the classes are given as numbers."""
+    def knows_proportions(self) -> bool:
+        """Whether the proportions of the classes are given as numbers."""
         return self.class_prior is not None and not isinstance(self.class_prior, str)
 
 
@@ -335,7 +335,7 @@ def _warn_contradicting(rows: Labels, nodes: NDArray[np.int64], ids: NodeTable |
     counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
     found = ", ".join(f"{rows.classes[code]} {counts[code]}" for code in counts.nonzero()[0])
     what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
-    warn(f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share")
+    warn(f"{what} contradicting labels, such as {first!r}: {found}; each counts by its proportion")
 
 
 def most_left_out(n_nodes: int) -> int:
@@ -376,8 +376,8 @@ class ClassProblem(Problem):
                 f"{classes[0]}; if these are ids or measurements, not classes, this is the "
                 f"wrong column"
             )
-        if p.known_shares:
-            check_shares(p.class_prior, classes, warns=True)
+        if p.knows_proportions:
+            check_proportions(p.class_prior, classes, warns=True)
         return labels
 
     @property
@@ -423,22 +423,22 @@ class ClassProblem(Problem):
 
     @cached_property
     def class_prior(self) -> Floats:
-        """Shares of the classes, as given or among the labels, by weight."""
-        if self.parameters.known_shares:
-            return check_shares(self.parameters.class_prior, self.classes)
-        shares: Floats = self.counts / self.counts.sum()
-        return shares
+        """Proportions of the classes, as given or among the labels, by weight."""
+        if self.parameters.knows_proportions:
+            return check_proportions(self.parameters.class_prior, self.classes)
+        proportions: Floats = self.counts / self.counts.sum()
+        return proportions
 
     @property
-    def wanted_shares(self) -> Floats | None:
-        """Shares that the labels of all nodes are to have; a class with a label is possible."""
+    def wanted_proportions(self) -> Floats | None:
+        """Class proportions among all nodes, if wanted; a class with a label is possible."""
         if self.parameters.class_prior is None:
             return None
-        if self.parameters.known_shares:
+        if self.parameters.knows_proportions:
             return self.class_prior
         counts = np.where(self.counts > 0.0, self.counts + 1.0, 0.0)
-        shares: Floats = counts / counts.sum()
-        return shares
+        proportions: Floats = counts / counts.sum()
+        return proportions
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -48,7 +48,7 @@ STIFFNESS = (0.1, 1.0)
 ROUNDS = 2  # blocks of samples and as many of random signs; twice the samples without signs
 TOL = 1e-5  # of solves; samples are rough anyway
 SMALL_COMPONENT = 1000  # a component with less than 1 / 1000 of all nodes is hardly worth a label
-SETTLED = 0.5  # share of the variance that a label must remove for a node to count as settled
+SETTLED = 0.5  # fraction of the variance that a label must remove for a node to count as settled
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def suggest_nodes(
     labelled: ArrayLike,
     k: int,
     *,
-    shares: ArrayLike | None = None,
+    probabilities: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     exclude: ArrayLike = (),
     random_state: object = None,
@@ -113,7 +113,7 @@ def suggest_nodes(
     for each suggestion. There are fewer than k if there are not as many nodes to choose from. No
     two suggested nodes are joined by an edge, as long as there are others.
 
-    `shares` are probabilities of classes, NaN for a node where they are not known; without them
+    `probabilities` are those of classes, NaN for a node where they are not known; without them
     only the position in the graph counts. `classes` are their names, for reasons. Nodes in
     `exclude` cannot be labelled.
 
@@ -131,7 +131,7 @@ def suggest_nodes(
     allowed = np.ones(n, dtype=np.bool_)
     allowed[known] = False
     allowed[check_nodes_of(n, exclude, "exclude")] = False
-    borders = _Borders(shares, classes, n)
+    borders = _Borders(probabilities, classes, n)
     large, small = _unlabelled_components(graph, known, allowed)
 
     picks = large[:wanted]
@@ -180,7 +180,7 @@ def suggest_labels(
         exclude=excluded,
         random_state=kept.seed,
         n_jobs=n_jobs,
-        **({} if answer is None else answer.known_shares()),
+        **({} if answer is None else answer.known_probabilities()),
     )
     if nodes is None:
         return found
@@ -253,15 +253,15 @@ class _Field:
 class _Borders:
     """How close the two likeliest classes of each node are."""
 
-    def __init__(self, shares: ArrayLike | None, classes: ArrayLike | None, n_nodes: int) -> None:
+    def __init__(self, given: ArrayLike | None, classes: ArrayLike | None, n_nodes: int) -> None:
         self.n_classes = 1
         self.uncertainty = np.ones(n_nodes)  # 1 - margin
-        if shares is None:
+        if given is None:
             return
-        values = np.asarray(shares, dtype=np.float64)
+        values = np.asarray(given, dtype=np.float64)
         if values.ndim != 2 or len(values) != n_nodes:
             raise ValueError(
-                f"shares must have one row for each of the {n_nodes} nodes, got shape "
+                f"probabilities must have one row for each of the {n_nodes} nodes, got shape "
                 f"{values.shape}"
             )
         self.n_classes = values.shape[1]

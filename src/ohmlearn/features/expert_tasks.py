@@ -175,8 +175,8 @@ class Classes(_Task):
     def without_evidence(self, labels: NodeLabels) -> Floats:
         """Return the answer for a node of which nothing is known."""
         counts = labels.weights @ labels.values
-        shares: Floats = counts / counts.sum()
-        return shares
+        proportions: Floats = counts / counts.sum()
+        return proportions
 
     def can_be_left_out(self, labels: NodeLabels) -> Mask:
         """Return which labels are not the only ones of their class; none if of one class."""
@@ -280,15 +280,15 @@ def _explained(model: Any, n_labels: int) -> Iterator[None]:
 def _probabilities(model: Any, rows: Matrix) -> Floats:
     """Return probabilities of a classifier; without them, the soft maximum of its scores."""
     if hasattr(model, "predict_proba"):
-        shares: Floats = np.asarray(model.predict_proba(rows), dtype=np.float64)
-        return shares
+        probabilities: Floats = np.asarray(model.predict_proba(rows), dtype=np.float64)
+        return probabilities
     if not hasattr(model, "decision_function"):
         codes = np.searchsorted(model.classes_, model.predict(rows))
-        shares = np.eye(len(model.classes_))[codes]
-        return shares
+        probabilities = np.eye(len(model.classes_))[codes]
+        return probabilities
     scores = np.asarray(model.decision_function(rows), dtype=np.float64)
     if scores.ndim == 1:
         scores = np.column_stack([-0.5 * scores, 0.5 * scores])
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return shares
+    probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities

@@ -16,7 +16,7 @@ from ohmlearn.estimators.answer import SHIFT
 from ohmlearn.estimators.calibration import (
     AccuracyEstimate,
     Calibration,
-    check_shares,
+    check_proportions,
     conformal_threshold,
     estimate_accuracy,
     fit_calibration,
@@ -44,7 +44,7 @@ class FeatureClassAnswer(FeatureAnswer):
     """The class of every node, with the names of `ClassAnswer`."""
 
     has_features = True
-    wanted_shares = None
+    wanted_proportions = None
 
     def __init__(
         self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
@@ -80,17 +80,17 @@ class FeatureClassAnswer(FeatureAnswer):
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node."""
-        shares = self.shares(self.values, self.alone)
-        shares.flags.writeable = False  # they are kept
-        return shares
+        probabilities = self.calibrated(self.values, self.alone)
+        probabilities.flags.writeable = False  # they are kept
+        return probabilities
 
-    def shares(self, answers: Floats, by_estimator: Mask) -> Floats:
+    def calibrated(self, answers: Floats, by_estimator: Mask) -> Floats:
         """Return probabilities from answers, some of which are those of the estimator alone."""
-        shares = self.calibration.apply(_logarithms(answers))
+        probabilities = self.calibration.apply(_logarithms(answers))
         if self._calibrate:
             # They have been made as sure as they should be; the calibration is that of the mixture.
-            shares[by_estimator] = answers[by_estimator]
-        return shares
+            probabilities[by_estimator] = answers[by_estimator]
+        return probabilities
 
     def accuracy(self) -> AccuracyEstimate:
         """Return the estimated accuracy, from labels that were left out in folds."""
@@ -148,10 +148,11 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         times. Not used by `fit_edges`.
     gamma : float
         How far features are smoothed; 0 does not smooth them.
-    class_prior : array-like of shape (n_classes,), dict {class: share}, or None
-        Known shares of the classes among all nodes. Give it if the labels have other shares, for
-        example as many frauds as others: labels then count by these shares, at most ten times as
-        much as others. By default the labels are taken for a random sample of the nodes.
+    class_prior : array-like of shape (n_classes,), dict {class: proportion}, or None
+        Known proportions of the classes among all nodes. Give it if the labels have other
+        proportions, for example as many frauds as others: labels then count by these proportions,
+        at most ten times as much as others. By default the labels are taken for a random sample of
+        the nodes.
     calibration : {"cv", None}
         "cv" fits probabilities to the labels that are left out; None leaves them as they are.
     cv : int
@@ -178,14 +179,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     graph_use_ : GraphUse
         Whether the graph helps, and how alike joined nodes are; ``print`` it.
     accuracy_estimate_ : AccuracyEstimate
-        Estimated share of nodes whose class is right.
+        Estimated fraction of nodes whose class is right.
     labelled_ : ndarray of shape (n_labelled,)
         Numbers of the labelled nodes.
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label.
     answered_ : ndarray of shape (n_nodes,)
         Whether anything is known of a node: labels around it, or features. The others get the
-        shares of the classes among the labels.
+        proportions of the classes among the labels.
     graph_ : Graph
         The graph in memory: all edges, or a sparsifier.
     degrees_ : ndarray of shape (n_nodes,)
@@ -260,11 +261,11 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         return labels
 
     def _weigh_labels(self, labels: NodeLabels, classes: NDArray[Any] | None) -> NodeLabels:
-        """Return labels that count by the shares of their classes, if these are known."""
+        """Return labels that count by the proportions of their classes, if these are known."""
         if self.class_prior is None or classes is None:
             return labels
         counts = labels.weights @ labels.values
-        wanted = check_shares(self.class_prior, classes, warns=True)
+        wanted = check_proportions(self.class_prior, classes, warns=True)
         ratios = np.clip(wanted * counts.sum() / np.maximum(counts, 1e-300), 1 / SHIFT, SHIFT)
         return labels._replace(weights=labels.weights * (labels.values @ ratios))
 
@@ -300,7 +301,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
 
     @property
     def accuracy_estimate_(self) -> AccuracyEstimate:
-        """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
+        """Estimated fraction of nodes whose class is right: value, low, high (95%), n_labels.
 
         From labels that are left out in five folds, unless they are the only ones of their class;
         the weights of the experts are chosen without them, too. It holds for nodes like the
@@ -310,14 +311,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         return self.answer_.accuracy()
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
-        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
+        """Return a set of classes per node that has the right one with probability 1 - alpha.
 
         See ``HFSClassifier.prediction_sets``; here labels are left out in folds.
 
         Parameters
         ----------
         alpha : float
-            Largest share of sets that may miss the right class.
+            Largest fraction of sets that may miss the right class.
 
         Returns
         -------
@@ -341,7 +342,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self.answer_.shares(*self._answers_for(X))
+        return self.answer_.calibrated(*self._answers_for(X))
 
     def predict(self, X: Matrix = None) -> NDArray[Any]:
         """Return the class of new points, or of nodes.

@@ -450,15 +450,15 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
                 found[new] = answer.of_new(rows[positions[new]])
             return found, new | answer.alone[numbers]
         found, alone = answer.of_new(rows), np.ones(rows.shape[0], dtype=bool)
-        share = answer.weights["features"]
-        if not self._has_neighbors or share == 1.0 or len(found) == 0:
+        weight = answer.weights["features"]
+        if not self._has_neighbors or weight == 1.0 or len(found) == 0:
             return found, alone
         columns = np.hstack([answer.values, np.ones((len(answer.values), 1))])
         scaled = answer.experts.features
         points = scaled.for_distances(rows), scaled.for_distances()
         near = Affinity("knn", n_jobs=self.n_jobs).extend(*points, columns)
         near = near[:, :-1] / near[:, -1:]
-        return share * found + (1.0 - share) * near, ~alone
+        return weight * found + (1.0 - weight) * near, ~alone
 
     # Checks.
 

@@ -85,7 +85,7 @@ def smooth(
     X : array-like or sparse matrix of shape (n_nodes, n_features)
         Finite numbers, one row per node. A sparse X is not made dense as a whole.
     gamma : float
-        How much is smoothed; 0 changes nothing. A random walk that stops with chance
+        How much is smoothed; 0 changes nothing. A random walk that stops with probability
         1 / (1 + gamma) before each step takes gamma steps on average.
     degrees : array-like of shape (n_nodes,), optional
         The degrees D, by default those of `graph`. For a sparsifier, give the exact degrees of all
@@ -398,7 +398,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         If the nodes have ids, give `NodeFeatures` with ids, or the rows of X in the order of
         ``nodes_.ids()``.
     gamma : float or list of float
-        How much is smoothed, from 0 for nothing to 1e9. A random walk that stops with chance
+        How much is smoothed, from 0 for nothing to 1e9. A random walk that stops with probability
         1 / (1 + gamma) before each step takes gamma steps on average. With several, the smoothed
         features are put side by side.
     epsilon : float or None

@@ -83,9 +83,9 @@ class Stack:
         for answers, applies, exponent, weight in zip(
             *found, self.exponents, np.maximum(self.weights, 1e-9), strict=True
         ):
-            share = np.where(applies, weight, 0.0)
-            pooled += share[:, np.newaxis] * task.sharpen(answers, exponent)
-            total += share
+            counted = np.where(applies, weight, 0.0)
+            pooled += counted[:, np.newaxis] * task.sharpen(answers, exponent)
+            total += counted
         pooled /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
         return pooled
 

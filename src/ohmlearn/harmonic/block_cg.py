@@ -120,8 +120,8 @@ class BlockCG:
         mix = scale[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
         p: Floats = self._next @ mix
         # Against the last directions explicitly: M^-1 may be inexact and different in each step.
-        self._share = self._images.T @ p
-        p -= self._directions @ self._share
+        self._coefficients = self._images.T @ p
+        p -= self._directions @ self._coefficients
         return p
 
     @one_blas_thread()
@@ -130,18 +130,18 @@ class BlockCG:
         inner = p.T @ image
         inner = (inner + inner.T) / 2
         # Before the last directions were taken out, p was orthonormal with respect to M.
-        self._diagonal.append(inner + self._share.T @ self._share)
+        self._diagonal.append(inner + self._coefficients.T @ self._coefficients)
         quotients = np.linalg.eigvalsh(self._diagonal[-1])
         self._quotients = (
             min(self._quotients[0], float(quotients[0])),
             max(self._quotients[1], float(quotients[-1])),
         )
         if len(self._diagonal) > 1:
-            self._above.append(self._root @ self._share)
+            self._above.append(self._root @ self._coefficients)
         self._root = root = scipy.linalg.cholesky(inner, lower=True)
         self._directions = scipy.linalg.solve_triangular(root, p.T, lower=True).T
         self._images = scipy.linalg.solve_triangular(root, image.T, lower=True).T
-        share = self._directions.T @ self.residual
-        self.x += self._directions @ share
-        self.residual -= self._images @ share
+        coefficients = self._directions.T @ self.residual
+        self.x += self._directions @ coefficients
+        self.residual -= self._images @ coefficients
         self._prepare()

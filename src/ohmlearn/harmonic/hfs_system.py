@@ -116,15 +116,15 @@ class HFSSystem:
         self._weights_there: Floats = np.where(weights > 0, weights, 1.0)
         sizes = np.bincount(component, minlength=n_components) * (weights > 0)
         self.means = self._label_means(self.values)
-        self.share = sizes / self._weights_there
+        self.size_per_label = sizes / self._weights_there
         # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.
         sums, first = self._label_sums(self.values), self.at[0]
         off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
         off /= (sizes[first] * self._weights_there)[:, np.newaxis]
-        self._total = float((sizes * self.share).sum())  # sum of n_i^2 / l_i
+        self._total = float((sizes * self.size_per_label).sum())  # sum of n_i^2 / l_i
         shift = (sizes[:, np.newaxis] * off).sum(axis=0) / self._total
         self._limit = sums[first] / sizes[first] + shift
-        self._constants = off - self.share[:, np.newaxis] * shift
+        self._constants = off - self.size_per_label[:, np.newaxis] * shift
 
     def _label_sums(self, values: Floats) -> Floats:
         """Sum over the labelled nodes of each component, by weight."""
@@ -156,7 +156,7 @@ class HFSSystem:
         b[self.labelled, : self.values.shape[1]] = self._weigh(self.values - self.means[self.at])
         if self.stable:
             b[self.reached, -1] = 1.0
-            b[self.labelled, -1] -= self.weights * self.share[self.at]
+            b[self.labelled, -1] -= self.weights * self.size_per_label[self.at]
         return b
 
     def with_values(self, Y: ArrayLike) -> "HFSSystem":
@@ -219,14 +219,14 @@ class HFSSystem:
             self._add_constants(f, self.means)
             f[~self.reached] = 0.0
             return f, np.zeros(q)
-        share = self.share[:, np.newaxis]
+        ratio = self.size_per_label[:, np.newaxis]
         sums = self._of_reached(x).sum(axis=0)
         of_ones = self._total + sums[-1]
         mu = (sums[:q] + self._total * self._limit) / of_ones
         beyond = (sums[:q] - self._limit * sums[-1]) / of_ones  # mu - nu
-        near = np.abs(self._constants) + np.abs(beyond) * share
-        far = np.abs(self.means) + np.abs(mu) * share
-        constants = np.where(near < far, self._constants - beyond * share, self.means - mu * share)
+        near = np.abs(self._constants) + np.abs(beyond) * ratio
+        far = np.abs(self.means) + np.abs(mu) * ratio
+        constants = np.where(near < far, self._constants - beyond * ratio, self.means - mu * ratio)
         f = x[:, -1:] * mu
         np.subtract(x[:, :q], f, out=f)
         self._add_constants(f, constants)

@@ -80,7 +80,7 @@ class Posterior:
         `summing_like` has the same sums over components as b, up to rounding, and smaller entries.
         """
         b = np.where(self.reached[:, np.newaxis], b, 0.0)
-        constant = self._share_out(b if summing_like is None else summing_like)
+        constant = self._spread(b if summing_like is None else summing_like)
         b -= constant * self.ground[:, np.newaxis]
         # With a small scale, residuals are dominated by labelled rows. A Jacobi step balances rows.
         x = self._centre(b / np.where(self.reached, self.diagonal, 1.0)[:, np.newaxis])
@@ -92,16 +92,16 @@ class Posterior:
         x += constant
         return x
 
-    def _share_out(self, b: Floats) -> Floats:
+    def _spread(self, b: Floats) -> Floats:
         """Return sum(b) / sum(D) over the component of each node, for each column."""
         mass = np.where(self._mass > 0, self._mass, np.inf)
         sums = [np.bincount(self._component, weights=column) / mass for column in b.T]
-        shared: Floats = np.column_stack(sums)[self._component]
-        return shared
+        spread: Floats = np.column_stack(sums)[self._component]
+        return spread
 
     def _centre(self, x: Floats) -> Floats:
         """Make D x sum to zero over each component, as it does for the solution."""
-        centred: Floats = x - self._share_out(x * self.ground[:, np.newaxis])
+        centred: Floats = x - self._spread(x * self.ground[:, np.newaxis])
         centred[~self.reached] = 0.0
         return centred
 

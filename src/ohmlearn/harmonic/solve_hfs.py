@@ -98,8 +98,8 @@ def solve_hfs(
         label given twice. Only the ratios of the weights matter.
     method : {"harmonic", "restart"}
         "restart" solves ``(D + gamma L) f = Y`` instead, D the degrees: random walks that start at
-        the labels and stop with chance 1 / (1 + gamma) before each step, divided by the degree. It
-        suits graphs with hubs. `normalization` has no effect then.
+        the labels and stop with probability 1 / (1 + gamma) before each step, divided by the
+        degree. It suits graphs with hubs. `normalization` has no effect then.
     leave_out : array-like of int, optional
         Positions of labels in `labelled`. For each of them the result has the scores that its node
         would get without its own label, in `left_out`. Takes one more column to solve for each.
@@ -414,8 +414,8 @@ def _last_step(cg: BlockCG, solver: HFSSolver, system: HFSSystem, source: Passes
     where r is the residual. The first term, a Jacobi step, is known. The solution of this equation
     on the sparsifier H estimates the second. But H has few of the neighbours, so the estimate is
     noisy, and in dense graphs it is nothing but noise. So it is shrunk, for each column, by the
-    share of its mean square that noise explains: what a mean over the neighbours in H would have
-    if errors were independent, times the share of edges that were dropped, times `CORRELATED`.
+    fraction of its mean square that noise explains: what a mean over the neighbours in H would have
+    if errors were independent, times the fraction of edges that were dropped, times `CORRELATED`.
     """
     look = cg.look_ahead() - cg.x
     h, at = solver.graph, system.reached.copy()

@@ -125,9 +125,9 @@ def _describe(result: dict[str, Any]) -> str:
         return f"k = {k}: {result['n_edges']:,} edges stored, {peak:.2f} GiB"
     kept = f"k = {k}: {result['n_edges']:,} edges, {result['kept_share']:.2%} kept"
     if kind == "paper":
-        return f"{kept} by the paper's scheme, share correct: {np.mean(result['sparse']):.3f}"
+        return f"{kept} by the paper's scheme, fraction correct: {np.mean(result['sparse']):.3f}"
     means = (f"{name} {np.mean(result[name]):.3f}" for name in ("sparse", "refined", "exact"))
-    return f"{kept}, share correct: {', '.join(means)}"
+    return f"{kept}, fraction correct: {', '.join(means)}"
 
 
 def _collect(done: list[dict[str, Any]], neighbours: Iterable[int]) -> list[dict[str, Any]]:
@@ -142,13 +142,13 @@ def _collect(done: list[dict[str, Any]], neighbours: Iterable[int]) -> list[dict
 
 def describe(results: dict[str, Any]) -> str:
     """Return the main results as lines of text."""
-    lines = [f"{'k':>7} {'edges':>11} {'kept':>8} {'share':>7}   exact  1 pass  refined"]
+    lines = [f"{'k':>7} {'edges':>11} {'kept':>8} {'fraction':>8}   exact  1 pass  refined"]
     for found in results["results"]:
         stream = found["stream"]
         means = [float(np.mean(stream[name])) for name in ("exact", "sparse", "refined")]
         lines.append(
             f"{found['k']:>7,} {found['n_edges']:>11,} {stream['n_kept']:>8,} "
-            f"{stream['kept_share']:>7.2%}   {means[0]:.3f}   {means[1]:.3f}    {means[2]:.3f}"
+            f"{stream['kept_share']:>8.2%}   {means[0]:.3f}   {means[1]:.3f}    {means[2]:.3f}"
         )
     return "\n".join(lines)
 

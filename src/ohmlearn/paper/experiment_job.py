@@ -27,7 +27,7 @@ __all__ = ["draw_labelled", "make_classes", "run_job", "score"]
 GAMMA = 1.0
 REFINED_PASSES = 4  # in total: one builds the sparsifier, the others refine
 EXACT_TOL, EXACT_PASSES = 1e-9, 40
-TIE = 1e-9  # scores below this share of the largest count as zero: the accuracy of the exact answer
+TIE = 1e-9  # scores below this part of the largest are zero: the accuracy of the exact answer
 # Peak memory in bytes per edge when solving with all edges in memory, and the limit in GiB.
 STORED_BYTES, STORED_LIMIT = 80, 4.0
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def draw_labelled(n_points: int, n_draws: int, seed: int) -> list[NDArray[np.int
 
 
 def score(f: Floats, y: Floats, labelled: NDArray[np.int64]) -> float:
-    """Return the share of unlabelled nodes with the correct sign; zero counts one half."""
+    """Return the fraction of unlabelled nodes with the correct sign; zero counts one half."""
     side = np.sign(np.where(np.abs(f) <= TIE * np.abs(f).max(), 0.0, f))
     right = 0.5 * (1.0 + side * y)
     return float(np.delete(right, labelled).mean())

@@ -77,7 +77,7 @@ def _neighbours(results: dict[str, Any]) -> list[int]:
 
 
 def _draw_error(axes: Axes, results: dict[str, Any]) -> None:
-    style_axes(axes, "(b) share of wrong labels, mean and range over draws", "", "error")
+    style_axes(axes, "(b) fraction of wrong labels, mean and range over draws", "", "error")
     k = _neighbours(results)
     for name in ("exact", "sparse", "refined"):
         errors = 1.0 - np.array([found["stream"][name] for found in results["results"]])
@@ -91,10 +91,10 @@ def _draw_error(axes: Axes, results: dict[str, Any]) -> None:
 
 
 def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
-    style_axes(axes, "(c) edges kept, |H| / |G|", "neighbours k", "share")
+    style_axes(axes, "(c) edges kept, |H| / |G|", "neighbours k", "fraction")
     k = _neighbours(results)
-    shares = [found["stream"]["kept_share"] for found in results["results"]]
-    axes.plot(k, shares, label="Sparse-HFS", **STYLES["sparse"])
+    fractions = [found["stream"]["kept_share"] for found in results["results"]]
+    axes.plot(k, fractions, label="Sparse-HFS", **STYLES["sparse"])
     paper = [found for found in results["results"] if "paper" in found]
     if paper:
         axes.plot(
@@ -106,7 +106,7 @@ def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
             label='scheme="paper"',
         )
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    axes.yaxis.set_major_formatter(lambda fraction, _: f"{100 * fraction:g}%")
     add_legend(axes, loc="upper right")
 
 
@@ -186,10 +186,10 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         _make_findings(results),
         "(a) The points; stars are the labelled points of the first draw. (b) With few neighbours "
         "the inner clusters are not connected to a label. With very many, the difference between "
-        "the classes is too small. In between, the labels are correct. (c) The share of edges that "
-        "the sparsifier keeps.",
+        "the classes is too small. In between, the labels are correct. (c) The fraction of edges "
+        "that the sparsifier keeps.",
     )
-    report.add_table(*_table_of_labels(results), caption=f"Share of correct labels. {TIES}")
+    report.add_table(*_table_of_labels(results), caption=f"Fraction of correct labels. {TIES}")
     if any("paper" in found for found in results["results"]):
         caption = 'Sampled as in the paper (scheme="paper"), with a tenth of its copies.'
         report.add_table(*_table_of_paper_scheme(results), caption=caption)
@@ -230,7 +230,7 @@ def make_markdown(results: dict[str, Any]) -> str:
 
 
 def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    header = ["k", "edges", "kept", "share", "exact", "one pass", f"{REFINED_PASSES} passes"]
+    header = ["k", "edges", "kept", "fraction", "exact", "one pass", f"{REFINED_PASSES} passes"]
     header.append("passes to exact")
     rows = []
     for found in results["results"]:
@@ -243,7 +243,7 @@ def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]
 
 
 def _table_of_paper_scheme(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    header = ["k", "kept", "share", "one pass", "GiB", "seconds"]
+    header = ["k", "kept", "fraction", "one pass", "GiB", "seconds"]
     rows = []
     for found in results["results"]:
         if "paper" in found:

@@ -115,7 +115,7 @@ def find_neighbors(
 ) -> Neighbors:
     """Return the k nearest others of each point, nearest first.
 
-    `report` is called with the share of the work that is done, about once per second.
+    `report` is called with the fraction of the work that is done, about once per second.
     """
     if scipy.sparse.issparse(x):
         return _find_sparse(x, k, threads, report)

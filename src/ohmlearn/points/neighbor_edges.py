@@ -112,7 +112,7 @@ class KnnEdges(NeighborEdges):
     rereadable : bool
         True: every ``iter()`` starts from the beginning.
     fraction : float
-        Share of the search for neighbours that is done.
+        Fraction of the search for neighbours that is done.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class FaissKnnEdges(NeighborEdges):
     rereadable : bool
         True: every ``iter()`` starts from the beginning.
     fraction : float
-        Share of the search for neighbours that is done.
+        Fraction of the search for neighbours that is done.
     """
 
     def _prepare(self) -> None:

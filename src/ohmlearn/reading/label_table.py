@@ -31,7 +31,10 @@ STRINGS = Setting("id_type", "string")
 MINUS_ONES = ("-1", "-1.0")
 MISSING = ("", "nan", "none", "null")
 UNLABELLED = (*MISSING, *MINUS_ONES)
-MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
+MANY, DISTINCT = (
+    20,
+    0.5,
+)  # more different fractions than this, and this fraction of all, are refused
 
 
 class FileLabels(dict[str, Any]):

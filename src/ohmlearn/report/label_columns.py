@@ -12,7 +12,7 @@ __all__ = ["AnswerTable", "Dominant"]
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
 FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells
-DOMINANT = 0.6  # share of the nodes
+DOMINANT = 0.6  # fraction of the nodes
 ODDS = 4.0  # how much more often a class must be among the answers than among the labels
 
 
@@ -22,14 +22,14 @@ class Dominant(NamedTuple):
     name: str
     n_labels: int
     n_all_labels: int
-    share: float  # of the nodes that have a label
+    fraction: float  # of the nodes that have a label
 
     def __str__(self) -> str:
         labels = "1 label" if self.n_labels == 1 else f"{self.n_labels} labels"
         return (
             f"{self.name[:30]} has {labels} of {self.n_all_labels}, but is the answer for "
-            f"{100.0 * self.share:.0f}% of the nodes. Is it so common? If not, give more labels, "
-            f"or the shares of the classes (--class-prior)"
+            f"{100.0 * self.fraction:.0f}% of the nodes. Is it so common? If not, give more "
+            f"labels, or the proportions of the classes (--class-prior)"
         )
 
 
@@ -67,14 +67,14 @@ class AnswerTable:
         self.classes: NDArray[Any] = answer.problem.classes
         self.reached: NDArray[np.bool_] = answer.reached
         self.answered: NDArray[np.bool_] = answer.answered
-        self._shares: Floats = answer.probabilities
+        self._probabilities: Floats = answer.probabilities
         self._n_given: Floats = answer.problem.used.values.sum(axis=0)
-        self._may_dominate = answer.wanted_shares is None and not answer.has_features
+        self._may_dominate = answer.wanted_proportions is None and not answer.has_features
         self._first = answer.codes(0)
         self.codes = np.where(self.answered, self._first, -1)
         self.abstained: NDArray[np.bool_] | None = None
         if min_confidence is not None:
-            self.abstained = (self._shares.max(axis=1) < min_confidence) | ~self.answered
+            self.abstained = (self._probabilities.max(axis=1) < min_confidence) | ~self.answered
             self.codes[self.abstained] = -1
         prior = answer.class_prior
         likeliest = np.flatnonzero(prior == prior.max())
@@ -104,8 +104,8 @@ class AnswerTable:
         if top is None:
             unknown = None if self.answered.all() else ~self.answered
             for at, name in enumerate(self.classes.tolist()):
-                shares = self._shares[:, at]
-                known = shares if unknown is None else np.ma.masked_array(shares, unknown)
+                p = self._probabilities[:, at]
+                known = p if unknown is None else np.ma.masked_array(p, unknown)
                 columns[f"probability_{name}"] = known
         else:
             columns |= self._top_columns(top)
@@ -118,26 +118,26 @@ class AnswerTable:
         """Return the `top` likeliest classes and their probabilities, without impossible ones."""
         n = len(self.codes)
         codes = np.full((top, n), -1, dtype=np.int32)
-        shares = np.full((top, n), np.nan)
+        probabilities = np.full((top, n), np.nan)
         size = max(1, RANK_CELLS // len(self.classes))
         for start in range(0, n, size):
-            block = np.array(self._shares[start : start + size])
+            block = np.array(self._probabilities[start : start + size])
             stop, rows = start + len(block), np.arange(len(block))
             for rank in range(min(top, len(self.classes))):
                 # Several probabilities may round to the same number, so the label is not looked up.
                 at = np.argmax(block, axis=1) if rank > 0 else self._first[start:stop]
-                share = block[rows, at]
+                probability = block[rows, at]
                 block[rows, at] = -1.0
-                known = self.answered[start:stop] & ((share > 0) | (rank == 0))
+                known = self.answered[start:stop] & ((probability > 0) | (rank == 0))
                 codes[rank, start:stop] = np.where(known, at, -1)
-                shares[rank, start:stop] = np.where(known, share, np.nan)
+                probabilities[rank, start:stop] = np.where(known, probability, np.nan)
         if self.abstained is not None:
             codes[:, self.abstained] = -1
         columns: dict[str, Column] = {}
         for rank in range(top):
             ending = f"_{rank + 1}" if rank > 0 else ""
             columns[f"label{ending}"] = Coded(self.classes, codes[rank])
-            columns[f"probability{ending}"] = np.ma.masked_invalid(shares[rank], copy=False)
+            columns[f"probability{ending}"] = np.ma.masked_invalid(probabilities[rank], copy=False)
         return columns
 
     def find_dominant(self) -> Dominant | None:
@@ -145,18 +145,18 @@ class AnswerTable:
 
         The odds of the class must be four times as large among the answers as among the labels.
         With as many labels for each class, this is 80% of the nodes for two classes, and 67% for
-        three. If shares of the classes were asked for, the answers have these, and the result is
-        None. It is None, too, if features were used, which left-out labels have judged.
+        three. If proportions of the classes were asked for, the answers have these, and the result
+        is None. It is None, too, if features were used, which left-out labels have judged.
         """
         counts = np.array(list(self.count().values()))
         if not self._may_dominate or counts.sum() == 0:
             return None
         at = int(np.argmax(counts))
-        share = counts[at] / counts.sum()
+        fraction = counts[at] / counts.sum()
         given, n_labels = self._n_given[at], self._n_given.sum()
         others_given, others = n_labels - given, counts.sum() - counts[at]
         out_of_proportion = counts[at] * others_given >= ODDS * others * given
-        if share < DOMINANT or given > FEW or others_given == 0 or not out_of_proportion:
+        if fraction < DOMINANT or given > FEW or others_given == 0 or not out_of_proportion:
             return None
         name = str(self.classes.tolist()[at])
-        return Dominant(name, max(1, round(given)), round(n_labels), float(share))
+        return Dominant(name, max(1, round(given)), round(n_labels), float(fraction))

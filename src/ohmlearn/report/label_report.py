@@ -60,11 +60,11 @@ def make_page(
     h = answer.problem.full_graph
     n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
     n_kept = summary["n_edges_kept"]
-    share = 100.0 * n_kept / max(1, summary["n_edges_seen"])
+    percent = 100.0 * n_kept / max(1, summary["n_edges_seen"])
     lead = (
         f"{'' if n_answers == n_nodes else f'{n_answers:,} of '}{n_nodes:,} nodes were labelled "
         f"from {summary['n_labelled']} labelled ones. "
-        f"{n_kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
+        f"{n_kept:,} of {summary['n_edges_seen']:,} edges ({percent:.3g}%) were kept."
     )
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
@@ -131,14 +131,14 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
 
 
 def draw_reliability(groups: list[Group]) -> Any:
-    """Return a figure with the share of right labels in each group, and the diagonal."""
+    """Return a figure with the fraction of right labels in each group, and the diagonal."""
     figure = new_figure(7.0, 3.4)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
     p, right, low, high, n_labels = (np.array(values) for values in zip(*groups, strict=True))
     axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
     axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
-    style_axes(axes, xlabel="probability of the label", ylabel="share of right labels")
+    style_axes(axes, xlabel="probability of the label", ylabel="fraction of right labels")
     axes.set(xlim=(0, 1), ylim=(-0.03, 1.05))
     return figure
 
@@ -148,7 +148,7 @@ def _describe_reliability(groups: list[Group]) -> str:
     n_labels = sum(group.n_labels for group in groups)
     return (
         f"Reliability of the probabilities. {n_labels} labels were predicted, each without itself, "
-        f"and grouped by the probability of the prediction. The height of a dot is the share of "
+        f"and grouped by the probability of the prediction. The height of a dot is the fraction of "
         f"right ones, with a 95% interval; its size shows how many labels the group has. On the "
         f"dashed line, probabilities mean what they say; above it, labels are better than that."
     )
@@ -297,12 +297,12 @@ def _add_suggestions(
     report: Report, kept: KeptGraph, answer: Any, nodes: NodeTable, answers: AnswerTable
 ) -> None:
     """Add which nodes to label next; many rows that are alike become one sentence."""
-    shares, n_jobs = answer.probabilities, answer.problem.parameters.n_jobs
+    p, n_jobs = answer.probabilities, answer.problem.parameters.n_jobs
     rows, picks = [], suggest_labels(kept, answer, N_SUGGESTED, n_jobs=n_jobs)
     for pick in picks:
         at = int(nodes.find([pick.node])[0])
         code = answers.codes[at]
-        present = ["", ""] if code < 0 else [answers.classes[code], f"{shares[at].max():.3f}"]
+        present = ["", ""] if code < 0 else [answers.classes[code], f"{p[at].max():.3f}"]
         rows.append([pick.node, pick.reason, *present])
     if not rows:
         return

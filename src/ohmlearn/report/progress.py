@@ -15,7 +15,7 @@ from ohmlearn.report.process_cost import peak_memory
 __all__ = ["Progress", "StatusLine", "describe_seconds"]
 
 INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
-SURE = 0.05  # share of a pass after which its own speed is known better than that of the last
+SURE = 0.05  # fraction of a pass after which its own speed is known better than that of the last
 
 
 class Progress:
@@ -125,7 +125,7 @@ class StatusLine:
             self._erase()
 
     def read(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
-        """Take note of the edges read so far; `fraction` is their share of all edges, if known."""
+        """Take note of the edges read so far; `fraction` is that of all edges, if known."""
         self._n_edges, self._fraction = n_edges, fraction
         now = time.perf_counter()
         if sparsifier is not None and now - self._read_at > INTERVAL:

@@ -38,8 +38,9 @@ def measure_quality(answer: Any) -> dict[str, Any]:
     """Return the estimated accuracy, and how close the answer is to that of the full graph.
 
     The latter is the residual, if the answer is that of all edges. If it is that of the edges kept,
-    a residual would say nothing about the others. Then it is the estimated epsilon, and the share
-    of labels that another sample of edges would change. With features, it is the estimated epsilon.
+    a residual would say nothing about the others. Then it is the estimated epsilon, and the
+    fraction of labels that another sample of edges would change. With features, it is the estimated
+    epsilon.
     """
     quality = _estimate_accuracy(answer)
     if answer.has_features:
@@ -63,7 +64,7 @@ def _estimate_accuracy(answer: Any) -> dict[str, Any]:
     elif not answer.has_features and np.ptp(counts) == 0.0 and not answer.weigh_labels:
         caveats = [
             "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
-            "you know the shares"
+            "you know the proportions"
         ]
     estimate = answer.accuracy()._asdict()
     return {"accuracy_estimate": estimate, "accuracy_caveats": caveats}
@@ -89,15 +90,15 @@ def describe_accuracy(quality: dict[str, Any]) -> str:
 
 
 def describe_stability(quality: dict[str, Any]) -> str:
-    """Return the share of labels that another sample of edges would change, in words.
+    """Return the fraction of labels that another sample of edges would change, in words.
 
     Examples
     --------
     >>> describe_stability({"unstable_share": 0.26}), describe_stability({"unstable_share": 0.002})
     ('26% of labels would change with another seed', 'less than 1% of labels would ...')
     """
-    share = quality["unstable_share"]
-    percent = f"{100 * share:.0f}%" if share >= 0.01 or share == 0.0 else "less than 1%"
+    fraction = quality["unstable_share"]
+    percent = f"{100 * fraction:.0f}%" if fraction >= 0.01 or fraction == 0.0 else "less than 1%"
     return f"{percent} of labels would change with another seed"
 
 
@@ -145,7 +146,7 @@ class Group(NamedTuple):
     """Labels of about the same probability."""
 
     probability: float
-    right: float  # share
+    right: float  # fraction
     low: float
     high: float
     n_labels: int
@@ -157,7 +158,7 @@ def group_by_probability(probability: Floats, right: Floats, weights: Floats) ->
     groups = []
     for number in np.unique(numbers):
         part = numbers == number
-        share = estimate_accuracy(right[part], weights[part])
+        accuracy = estimate_accuracy(right[part], weights[part])
         mean = float(np.average(probability[part], weights=weights[part]))
-        groups.append(Group(mean, *share))
+        groups.append(Group(mean, *accuracy))
     return groups

@@ -96,10 +96,10 @@ class Answers:
             row = {"node": node, "known": number >= 0, "label": None, "probability": None}
             row |= {"reached": code >= 0, "given": given, "probabilities": None}
             if code >= 0:
-                shares = self.probabilities[number].tolist()
-                row["label"], row["probability"] = self.classes[code], round(shares[code], 6)
+                p = self.probabilities[number].tolist()
+                row["label"], row["probability"] = self.classes[code], round(p[code], 6)
                 row["probabilities"] = {
-                    name: round(share, 6) for name, share in zip(self.classes, shares, strict=True)
+                    name: round(each, 6) for name, each in zip(self.classes, p, strict=True)
                 }
             found.append(row)
         return found
@@ -113,8 +113,8 @@ class Answers:
     @cached_property
     def histogram(self) -> list[int]:
         """How many labels have a probability in each of 20 intervals from 0 to 1."""
-        shares = self.largest[self.codes >= 0]
-        bins = np.minimum((shares * N_BINS).astype(np.int64), N_BINS - 1)
+        probabilities = self.largest[self.codes >= 0]
+        bins = np.minimum((probabilities * N_BINS).astype(np.int64), N_BINS - 1)
         return [int(count) for count in np.bincount(bins, minlength=N_BINS)]
 
     def export(self, nodes: NodeTable, about: dict[str, Any]) -> Iterator[bytes]:
@@ -172,8 +172,8 @@ class Answers:
         codes, given, n_classes = arrays["codes"], arrays["given"], len(about["classes"])
         if len(arrays["probabilities"]) != len(codes) * n_classes or (codes >= n_classes).any():
             raise ValueError(f"{path}: the answers do not fit together")
-        shares = arrays["probabilities"].reshape(len(codes), n_classes)
-        return cls(**about, codes=codes, probabilities=shares, given=given)
+        probabilities = arrays["probabilities"].reshape(len(codes), n_classes)
+        return cls(**about, codes=codes, probabilities=probabilities, given=given)
 
 
 class _Parts(io.RawIOBase):

@@ -31,7 +31,7 @@ SIZES = (200, 160, 140, 100)  # people at the start
 MOST_PEOPLE = 1500
 N_LABELLED = 3  # people of each team
 N_FRIENDS = 24  # colleagues with whom a person talks most
-STRAY = 0.06  # share of events with anybody at all
+STRAY = 0.06  # fraction of events with anybody at all
 EVENTS_PER_SECOND = 2000
 BATCHES_PER_SECOND = 10
 MOVE_SECONDS = 3.0  # between two moves
@@ -89,8 +89,8 @@ class People:
 
     def talk(self, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return who talks with whom in the next events."""
-        shares = self.talkative / self.talkative.sum()
-        u = self._rng.choice(self.n_people, n_events, p=shares)
+        probabilities = self.talkative / self.talkative.sum()
+        u = self._rng.choice(self.n_people, n_events, p=probabilities)
         v = self.friends[u, self._rng.integers(0, N_FRIENDS, n_events)]
         stray = self._rng.random(n_events) < STRAY
         v[stray] = self._rng.integers(0, self.n_people, int(stray.sum()))

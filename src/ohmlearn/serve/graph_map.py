@@ -47,7 +47,7 @@ __all__ = ["GraphMap", "Layout"]
 
 N_LINKS = 3  # of each node
 REGULARISATION = 0.1  # tau, in mean degrees
-FADED = 0.1  # nodes with less than this share of the mean degree are seldom chosen
+FADED = 0.1  # nodes with less than this fraction of the mean degree are seldom chosen
 NOISE = 0.03  # added to the previous columns, compared with their size
 KEPT = 0.75  # factor on the sort keys of nodes that were shown: few leave by small changes
 

@@ -178,9 +178,9 @@ class Labeller(Worker):
         answer.warn_few()
         self.n_unused = len(given) - len(known) + len(problem.unused.nodes)
         classes = [str(name) for name in problem.classes]
-        shares = answer.probabilities.astype(np.float32)
+        probabilities = answer.probabilities.astype(np.float32)
         codes = answer.codes(-1).astype(np.int32)
-        answers = Answers(version, classes, codes, shares, numbers[known], **about)
+        answers = Answers(version, classes, codes, probabilities, numbers[known], **about)
         return kept, answer, answers
 
     def _usable_labels(self) -> list[GivenLabel]:

@@ -1,6 +1,6 @@
 """What is known of the error of a sparsifier H when the edges of G are gone.
 
-Each edge of H has a chance p: the probability with which it was kept. Its weight w was divided by
+Let p be the probability with which an edge of H was kept. Its weight w was divided by
 p, so (1 - p) w^2 is an unbiased estimate of the variance of the weight. ``_core.draw_errors`` draws
 errors with these variances, whose signs are balanced at each node as the sampler balances its
 choices. With E the Laplacian of the drawn errors, the largest |x'E x| / x'L_H x estimates epsilon.
@@ -28,8 +28,8 @@ from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["LOOSE", "Sample", "largest_ratio"]
 
-# The share of the variance that comes from independent coins. In the scheme "online" it is that of
-# the coins at arrival, half; resamples add balanced errors only. 0.2 is measured.
+# The fraction of the variance that comes from independent coins. In the scheme "online" it is that
+# of the coins at arrival, half; resamples add balanced errors only. 0.2 is measured.
 LOOSE = {"resample": 0.2, "online": 0.5, "paper": 1.0}
 STEPS = 16  # of Lanczos: about 2% below the limit if the spectrum is a semicircle
 SOLVE_TOL = 1e-3  # a smaller one changes no digit of the estimates in docs/calibration.md
@@ -42,23 +42,23 @@ CONSTRAINTS: Constraints = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A snapshot of a sparsifier, with the chances of its edges.
+    """A snapshot of a sparsifier, with the probabilities of its edges.
 
     Parameters
     ----------
     graph : Graph
         H.
-    chance : ndarray of float32, shape (n_edges,)
+    probability : ndarray of float32, shape (n_edges,)
         For each of ``graph.edges()``, the probability with which it was kept.
     loose : float
-        Share of the errors that are independent of each other, see LOOSE.
+        Fraction of the errors that are independent of each other, see LOOSE.
     seed, threads : int
     is_whole : bool
         Whether no edge that counts was dropped; parallel ones may have been added up.
     """
 
     graph: Graph
-    chance: NDArray[np.float32]
+    probability: NDArray[np.float32]
     loose: float
     seed: int
     threads: int
@@ -68,7 +68,7 @@ class Sample:
         """Draw an error for the weight of each of ``graph.edges()``; at most the weight."""
         u, v, w = self.graph.edges()
         weights = w.astype(np.float32)
-        how = (self.chance, self.loose, self.seed, number)
+        how = (self.probability, self.loose, self.seed, number)
         errors: NDArray[np.float32] = _core.draw_errors(self.graph.n_nodes, u, v, weights, *how)
         return errors
 
@@ -85,7 +85,7 @@ class Sample:
     @property
     def is_certain(self) -> bool:
         """Whether every edge was kept for certain, with its own weight."""
-        return bool(np.all(self.chance >= 1.0))
+        return bool(np.all(self.probability >= 1.0))
 
     @cached_property
     def epsilon(self) -> float:

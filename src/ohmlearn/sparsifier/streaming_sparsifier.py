@@ -42,7 +42,7 @@ from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 
 __all__ = ["StreamingSparsifier"]
 
-PIECE = 1 << 22  # edges between two chances to interrupt an update
+PIECE = 1 << 22  # edges between two moments at which one can interrupt an update
 
 
 class StreamingSparsifier(Shown, Shared, Edges):
@@ -374,11 +374,11 @@ class StreamingSparsifier(Shown, Shared, Edges):
         view = choose_view(options, self.latest_, at, since)
         if self._snapshot is None or self._snapshot.graph.view != view:
             moment = () if view is None else (view.earliest if view.half_life is None else view.at,)
-            *csr, chance, is_whole = sampler.snapshot(*moment)
+            *csr, probability, is_whole = sampler.snapshot(*moment)
             graph = adopt_csr(*csr)
             graph.nodes, graph.view = self.nodes, view
             how = (LOOSE[options.scheme], self.seed, options.threads, is_whole)
-            self._snapshot = Sample(graph, chance, *how)
+            self._snapshot = Sample(graph, probability, *how)
         return self._snapshot
 
     @in_turn
@@ -539,8 +539,9 @@ class StreamingSparsifier(Shown, Shared, Edges):
         elif options.budget:
             constant, offset = CONSTANTS[options.constants]
             logarithm = math.log(max(2, sampler.n_nodes)) + offset
-            share = 1.0 if options.reach is None else 0.5  # kShare in cpp/sampling/windows.cpp
-            epsilon = math.sqrt(share * constant * logarithm / sampler.beta)
+            # kFraction in cpp/sampling/windows.cpp
+            fraction = 1.0 if options.reach is None else 0.5
+            epsilon = math.sqrt(fraction * constant * logarithm / sampler.beta)
         faded = {"n_faded_on_arrival": sampler.n_faded} if options.decay < math.inf else {}
         return {
             "n_nodes": sampler.n_nodes,
