@@ -47,12 +47,12 @@ std::tuple<std::int32_t, ArrayOut<std::int32_t>> components(ArrayIn<std::int64_t
 
 void bind_graph(nb::module_& m) {
   nb::class_<ohm::EdgeFault> fault(m, "EdgeFault", "The first invalid edge.");
-  nb::enum_<ohm::EdgeFault::Kind>(fault, "Kind")
-      .value("node_u", ohm::EdgeFault::Kind::node_u)
-      .value("node_v", ohm::EdgeFault::Kind::node_v)
-      .value("weight", ohm::EdgeFault::Kind::weight)
-      .value("overflow", ohm::EdgeFault::Kind::overflow);
-  fault.def_ro("kind", &ohm::EdgeFault::kind)
+  nb::enum_<ohm::EdgeFault::Reason>(fault, "Kind")
+      .value("node_u", ohm::EdgeFault::Reason::node_u)
+      .value("node_v", ohm::EdgeFault::Reason::node_v)
+      .value("weight", ohm::EdgeFault::Reason::weight)
+      .value("overflow", ohm::EdgeFault::Reason::overflow);
+  fault.def_ro("kind", &ohm::EdgeFault::reason)
       .def_ro("position", &ohm::EdgeFault::position)
       .def_ro("node", &ohm::EdgeFault::node)
       .def_ro("weight", &ohm::EdgeFault::weight);
@@ -131,7 +131,7 @@ void bind_solver(nb::module_& m) {
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
       .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a, "max_iterations"_a,
-           "Overwrites x. Returns for each column: iterations, residual, share projected out, limited by rounding.")
+           "Overwrites x. Returns for each column: iterations, residual, fraction projected out, limited by rounding.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
       .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)

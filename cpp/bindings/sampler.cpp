@@ -43,7 +43,7 @@ void visit_rows(S& state, const Visit& visit) {
   visit("u", state.rows.u);
   visit("v", state.rows.v);
   visit("w", state.rows.w);
-  visit("chance", state.rows.chance);
+  visit("chance", state.rows.probability);
 }
 
 template <class S, class Visit>
@@ -187,7 +187,7 @@ double total(const std::array<double, 8>& lanes) {
   return sum;
 }
 
-// The arrays of H, with its weights multiplied by a factor, the chance of each edge, and whether it has all edges.
+// The arrays of H, with its weights multiplied by a factor, the probability of each edge, and whether it has all edges.
 template <class Take>
 auto as_arrays(const Take& take, double factor, int threads) {
   Csr csr;
@@ -198,7 +198,7 @@ auto as_arrays(const Take& take, double factor, int threads) {
     return snapshot;
   });
   return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                    to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.chance)), found.is_whole);
+                    to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.probability)), found.is_whole);
 }
 
 template <class S>
@@ -239,7 +239,7 @@ void bind_windows(nb::module_& m) {
   c.def("merge", merge_all<WindowSampler>, "others"_a)
       .def("snapshot", [](WindowSampler& self, double since) {
         return as_arrays([&] { return self.snapshot(since); }, 1.0, self.threads());
-      }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
+      }, "since"_a, "H since a time, the probability of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", [](const WindowSampler& self) {
         nb::dict result;
         visit_window_state(self.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
@@ -263,16 +263,16 @@ void bind_sampler(nb::module_& m) {
   }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
         "grows"_a, "half_life"_a, "state"_a = nb::none(), kFromState);
   m.def("draw_errors", [](std::int32_t n_nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w,
-                          ArrayIn<float> chance, double loose, std::uint64_t seed, std::uint64_t number) {
-    require(u.size() == v.size() && u.size() == w.size() && u.size() == chance.size(),
-            "u, v, w and chance must have equal lengths");
+                          ArrayIn<float> probability, double loose, std::uint64_t seed, std::uint64_t number) {
+    require(u.size() == v.size() && u.size() == w.size() && u.size() == probability.size(),
+            "u, v, w and probability must have equal lengths");
     return to_numpy(without_gil([&] {
       const auto size = static_cast<std::int64_t>(u.size());
-      const Triangle h = sort_edges(n_nodes, as_span(u), as_span(v), as_span(w), size, as_span(chance));
+      const Triangle h = sort_edges(n_nodes, as_span(u), as_span(v), as_span(w), size, as_span(probability));
       return draw_errors(h, loose, hash(mix(seed), number));
     }));
-  }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "chance"_a.noconvert(), "loose"_a, "seed"_a,
-        "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
+  }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "probability"_a.noconvert(), "loose"_a,
+        "seed"_a, "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w, double smallest) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads, smallest); });
   }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none(),
@@ -317,7 +317,7 @@ void bind_sampler(nb::module_& m) {
         require(at.has_value() == self.has_half_life(), "a time is needed if there is a half-life");
         return as_arrays([&] { return at ? self.snapshot(*at) : self.snapshot(); }, at ? self.scale_at(*at) : 1.0,
                          self.threads());
-      }, "at"_a = nb::none(), "H, the chance of each edge (u < v, in order), and whether it has all edges.")
+      }, "at"_a = nb::none(), "H, the probability of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
       .def_prop_ro("weight_seen", [](const Sampler& s) {
         const double sum = total(s.state().weight_seen);

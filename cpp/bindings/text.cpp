@@ -99,7 +99,7 @@ auto to_arrays(OwnedStrings&& strings) {
 }
 
 template <class Offset>
-void bind_kinds(nb::module_& m) {
+void bind_node_types(nb::module_& m) {
   m.def("with_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, const std::string& prefix) {
      const auto ids = as_strings(offsets, data);
      return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
@@ -116,7 +116,7 @@ void bind_kinds(nb::module_& m) {
    }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefixes"_a);
   m.def("kinds_of", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data) {
      const auto ids = as_strings(offsets, data);
-     return without_gil([&] { return kinds_of(ids); });
+     return without_gil([&] { return node_types_of(ids); });
    }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
@@ -187,11 +187,11 @@ void bind_nodes(nb::module_& m) {
       }, "chosen"_a.noconvert());
   bind_strings<std::int32_t>(strings);
   bind_strings<std::int64_t>(strings);
-  bind_kinds<std::int32_t>(m);
-  bind_kinds<std::int64_t>(m);
+  bind_node_types<std::int32_t>(m);
+  bind_node_types<std::int64_t>(m);
   m.def("with_prefix", [](ArrayIn<std::int64_t> ids, const std::string& prefix) {
     return to_arrays(without_gil([&] { return with_prefix(as_span(ids), prefix); }));
-  }, "ids"_a.noconvert(), "prefix"_a, "Ids with a kind in front, as strings; see node_types.hpp.");
+  }, "ids"_a.noconvert(), "prefix"_a, "Ids with a node type in front, as strings; see node_types.hpp.");
 }
 
 // ---- text ---------------------------------------------------------------------------------------
@@ -276,19 +276,19 @@ void bind_parser(nb::module_& m) {
       .def_rw("attributes", &TextLayout::attributes)
       .def_rw("decimal_comma", &TextLayout::decimal_comma);
   nb::class_<LineFault> fault(m, "LineFault");
-  nb::enum_<LineFault::Kind>(fault, "Kind")
-      .value("columns", LineFault::Kind::columns)
-      .value("quote", LineFault::Kind::quote)
-      .value("integer", LineFault::Kind::integer)
-      .value("utf8", LineFault::Kind::utf8)
-      .value("empty_id", LineFault::Kind::empty_id)
-      .value("number", LineFault::Kind::number)
-      .value("weight", LineFault::Kind::weight)
-      .value("time", LineFault::Kind::time)
-      .value("late", LineFault::Kind::late)
-      .value("carriage_return", LineFault::Kind::carriage_return)
-      .value("ragged", LineFault::Kind::ragged);
-  fault.def_ro("kind", &LineFault::kind)
+  nb::enum_<LineFault::Reason>(fault, "Kind")
+      .value("columns", LineFault::Reason::columns)
+      .value("quote", LineFault::Reason::quote)
+      .value("integer", LineFault::Reason::integer)
+      .value("utf8", LineFault::Reason::utf8)
+      .value("empty_id", LineFault::Reason::empty_id)
+      .value("number", LineFault::Reason::number)
+      .value("weight", LineFault::Reason::weight)
+      .value("time", LineFault::Reason::time)
+      .value("late", LineFault::Reason::late)
+      .value("carriage_return", LineFault::Reason::carriage_return)
+      .value("ragged", LineFault::Reason::ragged);
+  fault.def_ro("kind", &LineFault::reason)
       .def_ro("line", &LineFault::line)
       .def_ro("column", &LineFault::column)
       .def_prop_ro("text", [](const LineFault& self) { return nb::bytes(self.text.data(), self.text.size()); });

@@ -11,7 +11,7 @@
 namespace ohm {
 namespace {
 
-// A cluster stays in the tree if, for at least one of its nodes, its share exceeds kWorthwhile times the largest share
+// A cluster stays in the tree if, for at least one of its nodes, its inverse cut exceeds kWorthwhile times the largest
 // of a smaller set around that node.
 constexpr float kWorthwhile = 1.25f;
 constexpr std::int64_t kPiece = 1 << 16;  // edges that a thread takes at a time
@@ -87,8 +87,8 @@ std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_
 // 2. Add up the cut of each cluster, edge by edge: an edge is in the cuts of all clusters around one of its ends only,
 //    which are found by climbing from both ends to the first common one. As degrees minus inner weights, cuts would be
 //    lost to rounding. Each part of the edges has its own sums; the number of parts does not depend on that of threads.
-// 3. Upwards: decide which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest share among
-//    the node and the smaller clusters around it that stay. Cluster k stays if its share is well above that.
+// 3. Upwards: decide which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest 1 / cut
+//    among the node and the smaller clusters around it that stay. Cluster k stays if its 1 / cut is well above that.
 // 4. Downwards: find for each cluster the smallest one around it that stays, and so the parents of clusters and the
 //    smallest clusters of nodes in the tree that is left.
 ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components,
@@ -131,18 +131,18 @@ ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree,
   // 3
   std::vector<float> least(count, std::numeric_limits<float>::infinity());
   std::vector<std::int32_t> number(count, -1);  // among the clusters that stay
-  const auto lower_least = [&](std::int32_t vertex, float share) {
-    if (vertex != kNone) least[vertex - n] = std::min(least[vertex - n], share);
+  const auto lower_least = [&](std::int32_t vertex, float inverse_cut) {
+    if (vertex != kNone) least[vertex - n] = std::min(least[vertex - n], inverse_cut);
   };
   for (std::int32_t i = 0; i < n; ++i) lower_least(parent[i], static_cast<float>(1.0 / degree[i]));
   for (std::int64_t k = 0; k < count; ++k) {
-    const auto share = static_cast<float>(1.0 / cut[k]);
-    const bool stays = cut[k] > 0.0 && share > kWorthwhile * least[k];
+    const auto inverse_cut = static_cast<float>(1.0 / cut[k]);
+    const bool stays = cut[k] > 0.0 && inverse_cut > kWorthwhile * least[k];
     if (stays) {
       number[k] = static_cast<std::int32_t>(tree.clusters.size());
-      tree.clusters.push_back({parent[n + k], share, share, static_cast<float>(cut[k])});
+      tree.clusters.push_back({parent[n + k], inverse_cut, inverse_cut, static_cast<float>(cut[k])});
     }
-    lower_least(parent[n + k], stays ? std::max(share, least[k]) : least[k]);
+    lower_least(parent[n + k], stays ? std::max(inverse_cut, least[k]) : least[k]);
   }
 
   // 4. `above` is the number of the smallest remaining cluster that contains a cluster.

@@ -5,15 +5,15 @@
 //
 //   R_uv >= 1 / (w + (cut(A) - w) (cut(B) - w) / (cut(A) + cut(B) - 2 w)),
 //
-// where w is the weight between A and B. It is about 1 / cut(A) + 1 / cut(B) when w is small. We call 1 / cut(A) the
-// share of A. If A and B are single nodes, cuts are degrees, and the bound is close wherever weights are similar. But a
-// node with one very heavy edge has a large degree even if that edge leads nowhere. So larger sets are tried as well:
-// the clusters that are held together by edges heavier than a threshold, for thresholds that fall by factors of two.
-// Clusters are nested, so they form a tree. The bound for u and v uses the largest share among u and the clusters that
-// contain u but not v, and likewise for v.
+// where w is the weight between A and B. It is about 1 / cut(A) + 1 / cut(B) when w is small. If A and B are single
+// nodes, cuts are degrees, and the bound is close wherever weights are similar. But a node with one very heavy edge has
+// a large degree even if that edge leads nowhere. So larger sets are tried as well: the clusters that are held together
+// by edges heavier than a threshold, for thresholds that fall by factors of two. Clusters are nested, so they form a
+// tree. The bound for u and v uses the largest 1 / cut among u and the clusters that contain u but not v, and likewise
+// for v.
 //
-// A cluster whose share does not exceed those of its parts is never used and is left out of the tree. Hardly any remain
-// in a graph whose weights are similar.
+// A cluster whose 1 / cut does not exceed those of its parts is never used and is left out of the tree. Hardly any
+// remain in a graph whose weights are similar.
 #pragma once
 
 #include "base/simd.hpp"
@@ -38,11 +38,11 @@ OHM_INLINE Real resistance_floor(Real rest_a, Real rest_b, Real w) {
 }
 
 struct Cluster {
-  std::int32_t parent;   // the next larger cluster, which has a larger number, or clusters.size() if there is none
-  float share;           // 1 / cut when the tree was built
-  float share_now;       // the same at the last Sampler::refresh
-  float cut_now;         // with the edges seen since
-  float balance = 0.0f;  // see Sampler::add_candidates
+  std::int32_t parent;    // the next larger cluster, which has a larger number, or clusters.size() if there is none
+  float inverse_cut;      // when the tree was built
+  float inverse_cut_now;  // the same at the last Sampler::refresh
+  float cut_now;          // with the edges seen since
+  float balance = 0.0f;   // see Sampler::add_candidates
 };
 
 struct ClusterTree {

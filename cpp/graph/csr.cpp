@@ -83,17 +83,17 @@ class Builder {
 
   // Validates every edge, dropped ones too, and counts the rows of the first two scatters.
   std::optional<EdgeFault> scan() {
-    using Kind = EdgeFault::Kind;
+    using Reason = EdgeFault::Reason;
     Index last_u = 0, last_v = 0;
     for (std::size_t i = 0; i < u_.size(); ++i) {
       const auto position = static_cast<std::int64_t>(i);
       const Index a = u_[i], b = v_[i];
       const double weight = weight_at(w_, i);
-      if (a < 0 || a >= n_) return EdgeFault{Kind::node_u, position, a};
-      if (b < 0 || b >= n_) return EdgeFault{Kind::node_v, position, b};
+      if (a < 0 || a >= n_) return EdgeFault{Reason::node_u, position, a};
+      if (b < 0 || b >= n_) return EdgeFault{Reason::node_v, position, b};
       // Written so that NaN fails it.
       if (!(weight >= 0.0 && weight <= std::numeric_limits<double>::max())) {
-        return EdgeFault{Kind::weight, position, 0, weight};
+        return EdgeFault{Reason::weight, position, 0, weight};
       }
       if (a == b) {
         ++built_.n_self_loops;
@@ -179,7 +179,7 @@ class Builder {
   EdgeFault overflow(std::int32_t lower, std::int32_t higher) const {
     std::size_t i = 0;
     while (dropped(i) || std::min(u_[i], v_[i]) != lower || std::max(u_[i], v_[i]) != higher) ++i;
-    return {EdgeFault::Kind::overflow, static_cast<std::int64_t>(i), 0, weight_at(w_, i)};
+    return {EdgeFault::Reason::overflow, static_cast<std::int64_t>(i), 0, weight_at(w_, i)};
   }
 
   std::int32_t n_;

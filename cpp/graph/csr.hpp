@@ -52,7 +52,7 @@ struct Triangle {
   std::vector<std::int64_t> start;  // n + 1
   Buffer<std::int32_t> other;
   Buffer<float> weight;
-  Buffer<float> chance;  // of the rows of a sampler, see sort_edges; empty for other graphs
+  Buffer<float> probability;  // of the rows of a sampler, see sort_edges; empty for other graphs
   Buffer<double> time;   // of the rows of a sampler with a half-life; empty for other graphs
   std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
@@ -62,16 +62,16 @@ struct Triangle {
 // std::overflow_error if the sum of parallel ones exceeds the largest float. The first `n_sorted` edges must be in
 // order, each once and with u < v; they are merged without being sorted again, with the same result.
 //
-// `chance` is empty, or holds for each edge the probability with which it was kept. Its weight w, already divided by
-// that probability p, then has a variance whose unbiased estimate is (1 - p) w^2. The chance of a sum of parallel edges
-// is the p that gives its variance. Half of the variance comes from independent coins at arrival and is summed. The
-// other half comes from choices that balance the weight at each node, so the errors of parallel edges cancel, except
-// for about one of them: of these variances the largest counts.
+// `probability` is empty, or holds for each edge the probability with which it was kept. Its weight w, already divided
+// by that probability p, then has a variance whose unbiased estimate is (1 - p) w^2. The probability of a sum of
+// parallel edges is the p that gives its variance. Half of the variance comes from independent coins at arrival and is
+// summed. The other half comes from choices that balance the weight at each node, so the errors of parallel edges
+// cancel, except for about one of them: of these variances the largest counts.
 //
-// `time` is empty, or holds a time for each edge, which then has a chance, too. The time of a sum of parallel edges is
-// the newest.
+// `time` is empty, or holds a time for each edge, which then has a probability, too. The time of a sum of parallel
+// edges is the newest.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {},
+                    std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> probability = {},
                     std::span<const double> time = {}, Crew& crew = alone);
 
 // Sums of the weights at each node.

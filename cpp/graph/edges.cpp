@@ -41,7 +41,7 @@ OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                                     std::int64_t limit, int threads, double smallest) {
-  using Kind = EdgeFault::Kind;
+  using Reason = EdgeFault::Reason;
   constexpr std::int64_t kPart = 1 << 16;
   constexpr std::int64_t kThreadEdges = 1 << 18;  // fewer edges than this per thread are not worthwhile
   const std::int64_t size = std::ssize(u);
@@ -54,11 +54,11 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
     for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
   });
   for (std::int64_t i = first; i < size; ++i) {
-    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
-    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
+    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Reason::node_u, i, static_cast<std::int64_t>(u[i])};
+    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Reason::node_v, i, static_cast<std::int64_t>(v[i])};
     if constexpr (!std::is_same_v<Weight, Unit>) {
       if (!is_weight(w[i], static_cast<Weight>(smallest))) {
-        return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
+        return EdgeFault{Reason::weight, i, 0, static_cast<double>(w[i])};
       }
     }
   }

@@ -46,8 +46,8 @@ OHM_INLINE bool is_weight(Weight w, Weight smallest) {
 
 // The first invalid edge. `node` is set for bad ids, `weight` for bad weights.
 struct EdgeFault {
-  enum class Kind { node_u, node_v, weight, overflow };
-  Kind kind;
+  enum class Reason { node_u, node_v, weight, overflow };
+  Reason reason;
   std::int64_t position;
   std::int64_t node = 0;
   double weight = 0.0;

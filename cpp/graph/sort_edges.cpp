@@ -28,7 +28,7 @@ constexpr int kMostBits = 11;                    // of a digit of the radix sort
 // A row of a sampler, see sort_edges.
 struct Sampled {
   float weight;
-  float chance;
+  float probability;
   operator double() const { return static_cast<double>(weight); }
 };
 
@@ -39,15 +39,15 @@ struct TimedSampled : Sampled {
 
 // The rows of a sampler as arrays of Sampled and TimedSampled.
 struct SampledRows {
-  std::span<const float> weight, chance;
+  std::span<const float> weight, probability;
 };
 struct TimedRows : SampledRows {
   std::span<const double> time;
 };
 using ohm::weight_at;  // for spans, beside these
-Sampled weight_at(const SampledRows& rows, std::int64_t i) { return {rows.weight[i], rows.chance[i]}; }
+Sampled weight_at(const SampledRows& rows, std::int64_t i) { return {rows.weight[i], rows.probability[i]}; }
 TimedSampled weight_at(const TimedRows& rows, std::int64_t i) {
-  return {{rows.weight[i], rows.chance[i]}, rows.time[i]};
+  return {{rows.weight[i], rows.probability[i]}, rows.time[i]};
 }
 
 // The sum of parallel edges.
@@ -63,12 +63,12 @@ struct SampledSum {
   double largest = 0.0;
   void add(Sampled row) {
     const double w = row;
-    const double variance = (1.0 - static_cast<double>(row.chance)) * w * w;
+    const double variance = (1.0 - static_cast<double>(row.probability)) * w * w;
     weight += w;
     variances += variance;
     largest = std::max(largest, variance);
   }
-  float chance() const {
+  float probability() const {
     return static_cast<float>(std::clamp(1.0 - 0.5 * (variances + largest) / (weight * weight), 0.0, 1.0));
   }
 };
@@ -116,7 +116,7 @@ class Sorter {
     const std::int64_t edges = begin[n_buckets_];
     result_.other.resize(edges);
     result_.weight.resize(edges);
-    if constexpr (kSampled) result_.chance.resize(edges);
+    if constexpr (kSampled) result_.probability.resize(edges);
     if constexpr (kTimed) result_.time.resize(edges);
     crew_.run(n_buckets_, [&](std::int64_t bucket) { write_bucket(bucket, begin[bucket]); });
     return std::move(result_);
@@ -248,7 +248,7 @@ class Sorter {
       while (row < lower) result_.start[++row] = e;
       result_.other[e] = higher;
       result_.weight[e] = static_cast<float>(sum.weight);
-      if constexpr (kSampled) result_.chance[e] = sum.chance();
+      if constexpr (kSampled) result_.probability[e] = sum.probability();
       if constexpr (kTimed) result_.time[e] = sum.time;
       ++e;
     });
@@ -270,12 +270,12 @@ class Sorter {
 }  // namespace
 
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> chance,
+                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> probability,
                     std::span<const double> time, Crew& crew) {
   if (!time.empty()) {
-    return Sorter<TimedSampled, TimedRows>(n, u, v, {{w, chance}, time}, n_sorted, crew).run();
+    return Sorter<TimedSampled, TimedRows>(n, u, v, {{w, probability}, time}, n_sorted, crew).run();
   }
-  if (!chance.empty()) return Sorter<Sampled, SampledRows>(n, u, v, {w, chance}, n_sorted, crew).run();
+  if (!probability.empty()) return Sorter<Sampled, SampledRows>(n, u, v, {w, probability}, n_sorted, crew).run();
   return Sorter<float, std::span<const float>>(n, u, v, w, n_sorted, crew).run();
 }
 

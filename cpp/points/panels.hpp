@@ -5,9 +5,9 @@
 //
 //   rounding of coordinates: 4 u;  x'y of m coordinates: m u / (1 - m u);  |x|^2, |y|^2 and the two sums: 4 u.
 //
-// So each |x|^2 is lowered by the share `relative` = (m + 16) 2^-24 (1 + ...), and the value of a tile, |x|^2 + |y|^2 -
-// 2 x'y, is at most the true squared distance. If the coordinates are small integers, all sums are exact, the share is
-// 0, and the value is the distance. m may be the largest number of coordinates that are not 0.
+// So each |x|^2 is lowered by the fraction `relative` = (m + 16) 2^-24 (1 + ...), and the value of a tile, |x|^2 +
+// |y|^2 - 2 x'y, is at most the true squared distance. If the coordinates are small integers, all sums are exact, the
+// fraction is 0, and the value is the distance. m may be the largest number of coordinates that are not 0.
 //
 // Panels are leaves of a tree of medians, so that their points are near each other, and have boxes: panels that are too
 // far from each other are never compared.
@@ -29,7 +29,7 @@ inline float* floats(const FloatRows& rows) { return reinterpret_cast<float*>(st
 struct Rounding {
   std::vector<double> centre;
   int exponent = 0;
-  double relative = 0.0;  // share by which squares are lowered
+  double relative = 0.0;  // fraction by which squares are lowered
   double absolute = 0.0;  // and what numbers below the smallest normal ones add
   bool is_exact = false;
   double largest = 0.0;  // of all |x|^2

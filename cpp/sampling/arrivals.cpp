@@ -34,7 +34,7 @@ constexpr std::int64_t kFewestPieces = 2;    // per thread in a round of several
 constexpr std::int64_t kMostPieces = 8;      // likewise
 constexpr double kMostCandidates = 1 << 18;  // about as many in a round
 constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
-constexpr std::int64_t kShare = 1 << 12;     // candidates for which a thread is worthwhile
+constexpr std::int64_t kPerThread = 1 << 12;     // candidates for which a thread is worthwhile
 constexpr float kOutweighs = 4.0f;           // times both cuts, see find_effects
 
 // What a candidate changes.
@@ -69,29 +69,29 @@ void add_pairs(std::span<const std::vector<Candidate>> pieces, std::span<PairWei
 }
 
 void find_part(const Embedding& h, std::span<const Candidate> part, Effect* effect) {
-  const auto through = [](float weight, float share) {
-    return weight > 0.0f ? weight / (1.0f + weight * share) : 0.0f;
+  const auto through = [](float weight, float inverse_cut) {
+    return weight > 0.0f ? weight / (1.0f + weight * inverse_cut) : 0.0f;
   };
   for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
     if (k + kAhead < std::ssize(part)) {
-      __builtin_prefetch(&h.nodes[part[k + kAhead].u].share);
-      __builtin_prefetch(&h.nodes[part[k + kAhead].v].share);
+      __builtin_prefetch(&h.nodes[part[k + kAhead].u].inverse_degree);
+      __builtin_prefetch(&h.nodes[part[k + kAhead].v].inverse_degree);
     }
     const Candidate& c = part[k];
     const NodeRecord& a = h.nodes[c.u];
     const NodeRecord& b = h.nodes[c.v];
-    float share_a = a.share_now, share_b = b.share_now;
+    float inverse_cut_a = a.inverse_degree_now, inverse_cut_b = b.inverse_degree_now;
     climb(a.cluster, b.cluster, h.clusters,
-          [&](std::int32_t k) { share_a = std::max(share_a, h.clusters[k].share_now); },
-          [&](std::int32_t k) { share_b = std::max(share_b, h.clusters[k].share_now); });
+          [&](std::int32_t k) { inverse_cut_a = std::max(inverse_cut_a, h.clusters[k].inverse_cut_now); },
+          [&](std::int32_t k) { inverse_cut_b = std::max(inverse_cut_b, h.clusters[k].inverse_cut_now); });
     const float before = effect->more_u;
     const float w = before + c.w;
-    const bool counts = !(w * std::min(share_a, share_b) > kOutweighs);
+    const bool counts = !(w * std::min(inverse_cut_a, inverse_cut_b) > kOutweighs);
     const Sides sides = find_sides(h, c.u, c.v);
-    *effect = {.more_u = counts ? through(w, share_b) - through(before, share_b) : 0.0f,
-               .more_v = counts ? through(w, share_a) - through(before, share_a) : 0.0f,
-               .gain_u = c.w * sides.share_u,
-               .gain_v = c.w * sides.share_v,
+    *effect = {.more_u = counts ? through(w, inverse_cut_b) - through(before, inverse_cut_b) : 0.0f,
+               .more_v = counts ? through(w, inverse_cut_a) - through(before, inverse_cut_a) : 0.0f,
+               .gain_u = c.w * sides.inverse_cut_u,
+               .gain_v = c.w * sides.inverse_cut_v,
                .vertex = {sides.vertex_u, sides.vertex_v}};
   }
 }
@@ -114,7 +114,7 @@ void find_effects(Crew& crew, const Embedding& embedding, std::span<const std::v
       for (const Candidate& c : pieces[k]) (effect++)->pair = hash_pair(c.u, c.v);
     });
     // Each thread has some of the slots, and adds to them in the order of the candidates.
-    const std::int64_t owners = std::clamp<std::int64_t>(start.back() / kShare, 1, crew.size());
+    const std::int64_t owners = std::clamp<std::int64_t>(start.back() / kPerThread, 1, crew.size());
     const std::size_t slots = pairs.size();
     crew.run(owners, [&](std::int64_t k) {
       add_pairs(pieces, pairs, slots * k / owners, slots * (k + 1) / owners, effects);
@@ -366,8 +366,8 @@ void Sampler::add_candidates(Round& round) {
   for (const std::vector<Candidate>& part : std::span(round.candidates).first(round.n_pieces)) {
     for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
       if (k + kAhead < std::ssize(part)) {
-        __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
-        __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].u].inverse_degree, 1);
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].v].inverse_degree, 1);
       }
       const Candidate& c = part[k];
       NodeRecord& a = state_.nodes[c.u];
@@ -385,7 +385,7 @@ void Sampler::add_candidates(Round& round) {
         balance_u += kept ? effect->gain_u : -effect->gain_u;
         balance_v += kept ? effect->gain_v : -effect->gain_v;
       }
-      state_.rows.set(rows, c.u, c.v, c.certain ? c.w : 2.0f * c.w, c.chance);  // for a moment only if it is not kept
+      state_.rows.set(rows, c.u, c.v, c.certain ? c.w : 2.0f * c.w, c.probability);  // overwritten if not kept
       if (!round.t.empty()) state_.rows.time[rows] = round.t[c.position - round.position];
       rows += kept;
     }

@@ -1,4 +1,4 @@
-// Coins that keep each edge with its own chance, and the weight at every node nearly as it was; see choose_rows.
+// Coins that keep each edge with its own probability, and the weight at every node nearly as it was; see choose_rows.
 #pragma once
 
 #include "base/rng.hpp"
@@ -10,18 +10,18 @@
 
 namespace ohm {
 
-constexpr int kBits = 3;  // of a chance, after rounding
+constexpr int kBits = 3;  // of a probability, after rounding
 constexpr int kWhole = 1 << kBits;
 
 // Added to a balance so that a coin decides if it is 0. A balance is a sum of floats w / cut, up or down, so it is 0 or
 // at least 2^-24 times the smallest of them: kTie decides nothing else for edges of more than 2^-75 of a cut.
 constexpr float kTie = 1e-30f;
 
-// For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds its share.
+// For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds 1 / cut.
 using Balance = Row<float, 4>;
 static_assert(kBits == 3);
 
-// The result for a chance of `units` eighths, given which of its bits would be rounded up.
+// The result for a probability of `units` eighths, given which of its bits would be rounded up.
 struct Fate {
   Balance sign = {};  // of what the ends gain by each bit: 0 for a bit that is not set
   bool keep = false;
@@ -54,10 +54,10 @@ struct Tables {
   }
 };
 
-// The fate of an edge, given the sum of the balances of its ends; null if it is dropped because its chance is rounded
-// to zero. The weight of such an edge over its chance may be infinite.
-OHM_INLINE const Fate* decide(const Tables& tables, float chance, std::uint64_t random, Balance balance) {
-  const auto units = static_cast<unsigned>(static_cast<double>(chance) * kWhole + uniform(random));
+// The fate of an edge, given the sum of the balances of its ends; null if it is dropped because its probability is
+// rounded to zero. The weight of such an edge over its probability may be infinite.
+OHM_INLINE const Fate* decide(const Tables& tables, float probability, std::uint64_t random, Balance balance) {
+  const auto units = static_cast<unsigned>(static_cast<double>(probability) * kWhole + uniform(random));
   if (units == 0) return nullptr;
   // A bit is rounded up if the two ends together have lost weight. The bits are read from signs, because half of the
   // branches would be predicted wrong.

@@ -17,13 +17,13 @@ struct Floor {
   float now;
 };
 
-// The sum of the largest shares of u and v; see clusters.hpp.
+// The sum of the largest inverse cuts of u and v; see clusters.hpp.
 OHM_INLINE Floor find_floor(const Embedding& h, const NodeRecord& a, const NodeRecord& b) {
-  Floor of_a{a.share, a.share_now};
-  Floor of_b{b.share, b.share_now};
+  Floor of_a{a.inverse_degree, a.inverse_degree_now};
+  Floor of_b{b.inverse_degree, b.inverse_degree_now};
   const auto raise = [&](Floor& floor, std::int32_t k) {
-    floor.then = std::max(floor.then, h.clusters[k].share);
-    floor.now = std::max(floor.now, h.clusters[k].share_now);
+    floor.then = std::max(floor.then, h.clusters[k].inverse_cut);
+    floor.now = std::max(floor.now, h.clusters[k].inverse_cut_now);
   };
   climb(a.cluster, b.cluster, h.clusters, [&](std::int32_t k) { raise(of_a, k); },
         [&](std::int32_t k) { raise(of_b, k); });
@@ -63,10 +63,10 @@ OHM_INLINE void toss_strip(const EdgeBatch<Index, Weight>& batch, std::int64_t b
   for (int k = 0; k < count; ++k) {
     const NodeRecord& a = coins.embedding.nodes[batch.u[begin + open[k]]];
     const NodeRecord& b = coins.embedding.nodes[batch.v[begin + open[k]]];
-    const Floor shares = find_floor(coins.embedding, a, b);
+    const Floor bound = find_floor(coins.embedding, a, b);
     square[k] = sketch(a, b);
-    floor[k] = shares.then;
-    floor_now[k] = shares.now;
+    floor[k] = bound.then;
+    floor_now[k] = bound.now;
     joined[k] = a.component == b.component ? a.component : -1;
     weight[k] = batch.weight(begin + open[k]);
   }
@@ -76,8 +76,8 @@ OHM_INLINE void toss_strip(const EdgeBatch<Index, Weight>& batch, std::int64_t b
   }
   for (int k = 0; k < kStrip; ++k) {
     const float r = resistance(square[k], floor[k], floor_now[k]);
-    const float chance = coins.beta * (weight[k] * r / (weight[k] * r + 1.0f));
-    const float once = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
+    const float probability = coins.beta * (weight[k] * r / (weight[k] * r + 1.0f));
+    const float once = joined[k] >= 0 ? std::min(1.0f, probability) : 1.0f;
     halved[k] = once <= 0.5f;
     p[k] = halved[k] != 0 ? 2.0f * once : once;
   }

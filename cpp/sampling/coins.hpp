@@ -16,7 +16,7 @@ struct Candidate {
   std::int32_t u;
   std::int32_t v;
   float w;       // divided by the probability of the coin
-  float chance;  // with which the edge is kept in the end
+  float probability;  // with which the edge is kept in the end
   bool certain;
   bool tie;  // a fair coin, which decides ties
 };

@@ -221,7 +221,7 @@ Snapshot Sampler::snapshot(double at) const {
     for (; e < h.start[u + 1]; ++e) {
       h.other[left] = h.other[e];
       h.weight[left] = h.weight[e];
-      h.chance[left] = h.chance[e];
+      h.probability[left] = h.probability[e];
       h.time[left] = h.time[e];
       left += h.time[e] >= earliest && scale * static_cast<double>(h.weight[e]) >= kSmallestWeight;
     }
@@ -229,7 +229,7 @@ Snapshot Sampler::snapshot(double at) const {
   }
   h.other.resize(left);
   h.weight.resize(left);
-  h.chance.resize(left);
+  h.probability.resize(left);
   h.time.resize(left);
   return thin_copy(crew, std::move(h));
 }

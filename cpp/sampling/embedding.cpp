@@ -136,11 +136,11 @@ void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int
     double resistance = squares[i] / q;
     const double weight = w.empty() ? 0.0 : w[i];
     if (weight > 0.0) {
-      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best share of the first estimate
+      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best weight of the first estimate
       // is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
       const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
-      const double share = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
-      resistance = share * resistance + (1.0 - share) * (products[i] / q);
+      const double weight = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
+      resistance = weight * resistance + (1.0 - weight) * (products[i] / q);
     }
     resistance = std::max(resistance, resistance_floor(degrees[u[i]] - weight, degrees[v[i]] - weight, weight));
     if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);

@@ -28,15 +28,16 @@ void measure_distances(std::span<NodeRecord> nodes) {
 }
 
 std::vector<float> bound_resistances(const Embedding& h) {
-  std::vector<float> highest(h.clusters.size() + 1);  // largest share of the cluster and its ancestors
+  std::vector<float> highest(h.clusters.size() + 1);  // largest inverse cut of the cluster and its ancestors
   for (std::int64_t k = std::ssize(h.clusters) - 1; k >= 0; --k) {
-    highest[k] = std::max(h.clusters[k].share_now, highest[h.clusters[k].parent]);
+    highest[k] = std::max(h.clusters[k].inverse_cut_now, highest[h.clusters[k].parent]);
   }
   std::vector<float> bound(h.nodes.size(), NodeRecord::kInfinity);
   for (std::size_t i = 0; i < h.nodes.size(); ++i) {
     const NodeRecord& node = h.nodes[i];
     if (std::isinf(node.distance)) continue;
-    bound[i] = resistance(2.0f * node.distance, node.share, std::max(node.share_now, highest[node.cluster]));
+    const float floor_now = std::max(node.inverse_degree_now, highest[node.cluster]);
+    bound[i] = resistance(2.0f * node.distance, node.inverse_degree, floor_now);
   }
   return bound;
 }

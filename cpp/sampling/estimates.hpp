@@ -23,15 +23,15 @@ namespace ohm {
 struct alignas(64) NodeRecord {
   static constexpr int kColumns = 8;
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  float z[kColumns] = {};        // R_uv is about |z_u - z_v|^2
-  float share = kInfinity;       // 1 / weighted degree, in H as it was embedded
-  float share_now = kInfinity;   // the same at the last refresh
-  float degree_now = 0.0f;       // with the edges seen since the embedding
-  float distance = kInfinity;    // |z - centre|^2, see measure_distances
-  std::int32_t component = -1;   // -1: the node has no embedding yet
-  std::int32_t cluster = 0;      // the smallest around it; the number of clusters if there is none
-  float balance = 0.0f;          // see Sampler::add_candidates
-  std::uint32_t unused = 0;      // records are saved as bytes, so none is left without a value
+  float z[kColumns] = {};              // R_uv is about |z_u - z_v|^2
+  float inverse_degree = kInfinity;      // weighted, in H as it was embedded
+  float inverse_degree_now = kInfinity;  // the same at the last refresh
+  float degree_now = 0.0f;             // with the edges seen since the embedding
+  float distance = kInfinity;          // |z - centre|^2, see measure_distances
+  std::int32_t component = -1;         // -1: the node has no embedding yet
+  std::int32_t cluster = 0;            // the smallest around it; the number of clusters if there is none
+  float balance = 0.0f;                // see Sampler::add_candidates
+  std::uint32_t unused = 0;            // records are saved as bytes, so none is left without a value
 };
 static_assert(sizeof(NodeRecord) == 64);
 
@@ -59,20 +59,20 @@ OHM_INLINE float resistance(float sketch, float floor, float floor_now) {
 // vertex n + k is cluster k.
 struct Sides {
   std::int32_t vertex_u, vertex_v;
-  float share_u, share_v;
+  float inverse_cut_u, inverse_cut_v;
 };
 
 OHM_INLINE Sides find_sides(const Embedding& h, std::int32_t u, std::int32_t v) {
-  Sides best{u, v, h.nodes[u].share, h.nodes[v].share};
+  Sides best{u, v, h.nodes[u].inverse_degree, h.nodes[v].inverse_degree};
   const auto n = static_cast<std::int32_t>(h.nodes.size());
-  const auto raise = [&](std::int32_t k, std::int32_t& vertex, float& share) {
-    if (h.clusters[k].share <= share) return;
-    share = h.clusters[k].share;
+  const auto raise = [&](std::int32_t k, std::int32_t& vertex, float& inverse_cut) {
+    if (h.clusters[k].inverse_cut <= inverse_cut) return;
+    inverse_cut = h.clusters[k].inverse_cut;
     vertex = n + k;
   };
   climb(h.nodes[u].cluster, h.nodes[v].cluster, h.clusters,
-        [&](std::int32_t k) { raise(k, best.vertex_u, best.share_u); },
-        [&](std::int32_t k) { raise(k, best.vertex_v, best.share_v); });
+        [&](std::int32_t k) { raise(k, best.vertex_u, best.inverse_cut_u); },
+        [&](std::int32_t k) { raise(k, best.vertex_v, best.inverse_cut_v); });
   return best;
 }
 

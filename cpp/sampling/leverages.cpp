@@ -15,7 +15,7 @@ namespace {
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr double kWrongSketch = 0.25;   // relative error of the sum of sketches that shows a failed solve
 // Measured by tests/statistical/test_sparsifier_quality.py.
-constexpr double kUnexplained = 0.002;  // share of the rank from which on several sketches are averaged
+constexpr double kUnexplained = 0.002;  // fraction of the rank from which on several sketches are averaged
 constexpr int kSketches = 4;
 
 }  // namespace
@@ -40,7 +40,7 @@ void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes) {
   for (std::size_t i = 0; i < n; ++i) {
     NodeRecord& node = nodes[i];
     node.degree_now = static_cast<float>(laplacian.degree[i]);
-    node.share = node.share_now = 1.0f / node.degree_now;
+    node.inverse_degree = node.inverse_degree_now = 1.0f / node.degree_now;
     node.cluster = laplacian.tree.smallest[i];
     node.balance = 0.0f;
     node.component = laplacian.degree[i] > 0.0 ? laplacian.space.component[i] : -1;

@@ -17,20 +17,20 @@ namespace ohm {
 struct EdgeRows {
   Buffer<std::int32_t> u{}, v{};
   Buffer<float> w{};
-  Buffer<float> chance{};  // with which each row has been kept so far, see sort_edges
+  Buffer<float> probability{};  // with which each row has been kept so far, see sort_edges
   Buffer<double> time{};   // of the newest edge in each row
   bool has_times = false;  // otherwise `time` is empty
 
   template <class F>
   void for_each_column(F&& f) {
-    f(u), f(v), f(w), f(chance);
+    f(u), f(v), f(w), f(probability);
     if (has_times) f(time);
   }
   std::int64_t size() const { return std::ssize(u); }
   std::int64_t capacity() const {
     const std::size_t of_time = has_times ? time.capacity() : u.capacity();
     return static_cast<std::int64_t>(
-        std::min({u.capacity(), v.capacity(), w.capacity(), chance.capacity(), of_time}));
+        std::min({u.capacity(), v.capacity(), w.capacity(), probability.capacity(), of_time}));
   }
   void reserve(std::int64_t rows) {
     for_each_column([&](auto& column) { column.reserve(rows); });
@@ -42,7 +42,7 @@ struct EdgeRows {
     u[row] = from;
     v[row] = to;
     w[row] = weight;
-    chance[row] = kept;
+    probability[row] = kept;
   }
   void move(std::int64_t from, std::int64_t to) {
     for_each_column([&](auto& column) { column[to] = column[from]; });
@@ -50,7 +50,7 @@ struct EdgeRows {
   void append(const EdgeRows& other) {
     reserve(size() + other.size());
     const auto add = [](auto& column, const auto& more) { column.insert(column.end(), more.begin(), more.end()); };
-    add(u, other.u), add(v, other.v), add(w, other.w), add(chance, other.chance), add(time, other.time);
+    add(u, other.u), add(v, other.v), add(w, other.w), add(probability, other.probability), add(time, other.time);
   }
   // Brings the rows into the order of time and drops those before `earliest`. Rows of equal times stay in their order.
   // If memory runs out, the rows are unchanged.
@@ -64,7 +64,7 @@ struct EdgeRows {
         for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i].second];
         return sorted;
       };
-      *this = {reordered(u), reordered(v), reordered(w), reordered(chance), reordered(time), true};
+      *this = {reordered(u), reordered(v), reordered(w), reordered(probability), reordered(time), true};
     }
     const std::int64_t old = std::lower_bound(time.begin(), time.end(), earliest) - time.begin();
     for_each_column([&](auto& column) { column.erase(column.begin(), column.begin() + old); });

@@ -86,8 +86,8 @@ bool Sampler::is_full() const {
 
 // Updates the estimates with all candidates so far.
 void Sampler::refresh() {
-  for (NodeRecord& node : state_.nodes) node.share_now = 1.0f / node.degree_now;
-  for (Cluster& cluster : state_.clusters) cluster.share_now = 1.0f / cluster.cut_now;
+  for (NodeRecord& node : state_.nodes) node.inverse_degree_now = 1.0f / node.degree_now;
+  for (Cluster& cluster : state_.clusters) cluster.inverse_cut_now = 1.0f / cluster.cut_now;
   bound_ = bound_resistances(embedding());
 }
 
@@ -123,7 +123,7 @@ void Sampler::merge(std::span<const State* const> others) {
 
 Triangle Sampler::gather(Crew& crew) const {
   const EdgeRows& rows = state_.rows;
-  return sort_edges(state_.n_nodes, rows.u, rows.v, rows.w, state_.n_sorted, rows.chance, rows.time, crew);
+  return sort_edges(state_.n_nodes, rows.u, rows.v, rows.w, state_.n_sorted, rows.probability, rows.time, crew);
 }
 
 Snapshot Sampler::snapshot() const {
@@ -180,7 +180,7 @@ void Sampler::take_rows(Triangle& h) {
   for (std::int32_t u = 0; u < h.n(); ++u) std::fill(rows.u.begin() + h.start[u], rows.u.begin() + h.start[u + 1], u);
   rows.v = std::move(h.other);
   rows.w = std::move(h.weight);
-  rows.chance = std::move(h.chance);
+  rows.probability = std::move(h.probability);
   rows.time = std::move(h.time);
   state_.n_sorted = n_rows();
 }
@@ -218,7 +218,7 @@ void Sampler::thin(Crew& crew, Triangle& h) {
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
-  Buffer<float> chance = find_leverages(crew, h, laplacian, coins);
+  Buffer<float> probability = find_leverages(crew, h, laplacian, coins);
   laplacian.matrix = Matrix();  // as large as H itself
   if (!options_.retracts || all_fit(h)) {
     take_rows(h);
@@ -227,21 +227,23 @@ void Sampler::thin(Crew& crew, Triangle& h) {
     return;
   }
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
-    keep_forest(h, n_components, chance, crew);
+    keep_forest(h, n_components, probability, crew);
   }
   // Under a budget beta never increases: edges dropped at a smaller beta cannot be recovered.
-  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows, crew)) : beta_for(n);
+  state_.beta =
+      options_.max_rows > 0 ? std::min(state_.beta, fit_beta(probability, options_.max_rows, crew)) : beta_for(n);
   for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
     for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
-      chance[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(chance[e])));
+      probability[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(probability[e])));
     }
   });
-  store_chosen(crew, h, chance, choose_rows(h, embedding(), chance, coins, crew));
+  store_chosen(crew, h, probability, choose_rows(h, embedding(), probability, coins, crew));
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }
 
 // The edges that were chosen become the rows.
-void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float> chance, const Buffer<char>& keep) {
+void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float> probability,
+                           const Buffer<char>& keep) {
   std::vector<std::int64_t> start(count_row_pieces(h) + 1);  // of the rows of each piece
   for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
     start[piece + 1] = std::count(keep.begin() + h.start[first], keep.begin() + h.start[last], 1);
@@ -256,7 +258,7 @@ void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float>
     for (std::int32_t u = first; u < last; ++u) {
       for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
         if (keep[e] == 0) continue;
-        rows.set(row, u, h.other[e], h.weight[e] / chance[e], h.chance[e] * chance[e]);
+        rows.set(row, u, h.other[e], h.weight[e] / probability[e], h.probability[e] * probability[e]);
         if (rows.has_times) rows.time[row] = h.time[e];
         ++row;
       }

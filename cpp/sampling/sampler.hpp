@@ -133,7 +133,7 @@ class Sampler {
   Laplacian embed(Crew& crew, const Triangle& h, std::uint64_t key);
   void bound_estimates();
   Buffer<float> find_leverages(Crew& crew, const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
-  void store_chosen(Crew& crew, const Triangle& h, std::span<const float> chance, const Buffer<char>& keep);
+  void store_chosen(Crew& crew, const Triangle& h, std::span<const float> probability, const Buffer<char>& keep);
   void take_rows(Triangle& h);
   void reserve_nodes(std::int64_t n_nodes);
   void reserve_rows(std::int64_t rows);

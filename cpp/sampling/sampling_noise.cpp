@@ -16,8 +16,8 @@ constexpr double kMostSigns = 32.0;
 constexpr std::uint64_t kCoins = 0x636f696e73ull;
 
 // The size of an error relative to the weight: |sum of m signs| sqrt((1 - p) / m).
-double draw_size(double chance, std::uint64_t bits) {
-  const double variance = 1.0 - chance;
+double draw_size(double probability, std::uint64_t bits) {
+  const double variance = 1.0 - probability;
   if (variance <= 0.0) return 0.0;
   const double m = std::floor(std::min(kMostSigns, 1.0 / variance));
   const auto mask = (std::uint64_t{1} << static_cast<int>(m)) - 1;
@@ -32,7 +32,7 @@ std::vector<float> draw_errors(const Triangle& h, double loose, std::uint64_t ke
   const ClusterTree tree = find_clusters(h, degree, components(h).count);
   std::vector<NodeRecord> nodes(h.n());
   for (std::int32_t i = 0; i < h.n(); ++i) {
-    nodes[i].share = static_cast<float>(1.0 / degree[i]);
+    nodes[i].inverse_degree = static_cast<float>(1.0 / degree[i]);
     nodes[i].cluster = tree.smallest[i];
   }
   const Embedding embedding{nodes, tree.clusters};
@@ -42,7 +42,7 @@ std::vector<float> draw_errors(const Triangle& h, double loose, std::uint64_t ke
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       const auto counter = static_cast<std::uint64_t>(e);
       const auto w = static_cast<double>(h.weight[e]);
-      const double size = w * draw_size(static_cast<double>(h.chance[e]), draw(key, counter));
+      const double size = w * draw_size(static_cast<double>(h.probability[e]), draw(key, counter));
       if (size == 0.0) continue;
       const std::uint64_t coin = draw(key ^ kCoins, counter);
       const Sides sides = find_sides(embedding, u, h.other[e]);
@@ -54,8 +54,8 @@ std::vector<float> draw_errors(const Triangle& h, double loose, std::uint64_t ke
       const double signed_size = up ? size : -size;
       error[e] = static_cast<float>(signed_size);
       if (uniform(coin) < loose) continue;  // its error is not to be compensated by others
-      balance_u += signed_size * static_cast<double>(sides.share_u);
-      balance_v += signed_size * static_cast<double>(sides.share_v);
+      balance_u += signed_size * static_cast<double>(sides.inverse_cut_u);
+      balance_v += signed_size * static_cast<double>(sides.inverse_cut_v);
     }
   }
   return error;

@@ -33,18 +33,19 @@ void check_counters(const SamplerState& s) {
 void check_rows(const SamplerState& s) {
   const EdgeRows& rows = s.rows;
   const std::size_t size = rows.u.size();
-  refuse_unless(rows.v.size() == size && rows.w.size() == size && rows.chance.size() == size, "u, v, w and chance have ",
-                size, ", ", rows.v.size(), ", ", rows.w.size(), " and ", rows.chance.size(), " rows");
+  refuse_unless(rows.v.size() == size && rows.w.size() == size && rows.probability.size() == size,
+                "u, v, w and chance have ", size, ", ", rows.v.size(), ", ", rows.w.size(), " and ",
+                rows.probability.size(), " rows");
   refuse_unless(rows.time.size() == (rows.has_times ? size : 0), "there are ", rows.time.size(), " times of ", size,
                 " rows");
   refuse_unless(in_range(s.n_sorted, rows.size()), s.n_sorted, " of ", size, " rows are sorted");
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const std::int32_t u = rows.u[i], v = rows.v[i];
-    const float w = rows.w[i], chance = rows.chance[i];
+    const float w = rows.w[i], probability = rows.probability[i];
     refuse_unless(u >= 0 && u < s.n_nodes && v >= 0 && v < s.n_nodes && u != v, "row ", i, " joins nodes ", u, " and ",
                   v, " of ", s.n_nodes);
     refuse_unless(w >= static_cast<float>(kSmallestWeight) && w <= kLargestFloat, "row ", i, " has weight ", w);
-    refuse_unless(chance >= 0.0f && chance <= 1.0f, "row ", i, " was kept with probability ", chance);
+    refuse_unless(probability >= 0.0f && probability <= 1.0f, "row ", i, " was kept with probability ", probability);
     if (!rows.has_times) continue;
     refuse_unless(rows.time[i] <= s.latest && std::isfinite(rows.time[i]), "row ", i, " has time ", rows.time[i],
                   ", but the latest is ", s.latest);
@@ -78,17 +79,17 @@ void check_times(const Sampler::State& s, double half_life) {
                 "the latest time ", s.latest, " is not in epoch ", s.epoch);
 }
 
-// Some numbers may be infinite: shares of nodes without edges, distances outside the largest component.
+// Some numbers may be infinite: inverse degrees of nodes without edges, distances outside the largest component.
 bool is_sound(const NodeRecord& node, const Sampler::State& s) {
   return std::ranges::all_of(node.z, [](float z) { return std::isfinite(z); }) && std::isfinite(node.balance) &&
-         node.degree_now >= 0.0f && std::isfinite(node.degree_now) && node.share >= 0.0f && node.share_now >= 0.0f &&
-         node.distance >= 0.0f && in_range(node.cluster, std::ssize(s.clusters)) && node.component >= -1 &&
-         node.component < s.n_nodes;
+         node.degree_now >= 0.0f && std::isfinite(node.degree_now) && node.inverse_degree >= 0.0f &&
+         node.inverse_degree_now >= 0.0f && node.distance >= 0.0f && in_range(node.cluster, std::ssize(s.clusters)) &&
+         node.component >= -1 && node.component < s.n_nodes;
 }
 
 // Parents have larger numbers, so climbing ends.
 bool is_sound(const Cluster& cluster, std::int64_t number, const Sampler::State& s) {
-  for (const float value : {cluster.share, cluster.share_now, cluster.cut_now}) {
+  for (const float value : {cluster.inverse_cut, cluster.inverse_cut_now, cluster.cut_now}) {
     if (!(value >= 0.0f && std::isfinite(value))) return false;
   }
   return std::isfinite(cluster.balance) && cluster.parent > number && cluster.parent <= std::ssize(s.clusters);

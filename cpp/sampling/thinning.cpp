@@ -32,7 +32,7 @@ struct Choice {
   const std::int64_t* start;  // of the rows of H
   const std::int32_t* other;
   const float* weight;
-  const float* chance;
+  const float* probability;
   std::uint64_t key;
   Balance* balance;
   std::int64_t* next;  // in each row, the first edge that has not been visited
@@ -41,11 +41,11 @@ struct Choice {
 
 // The ends of the edge are given by their places in `balance`.
 OHM_INLINE bool decide_edge(const Choice& c, const Tables& tables, std::int64_t e, std::int32_t a, std::int32_t b) {
-  const float chance = c.chance[e];
+  const float probability = c.probability[e];
   const Balance of_a = c.balance[a], of_b = c.balance[b];
-  const Fate* fate = decide(tables, chance, draw(c.key, static_cast<std::uint64_t>(e)), of_a + of_b);
+  const Fate* fate = decide(tables, probability, draw(c.key, static_cast<std::uint64_t>(e)), of_a + of_b);
   if (fate == nullptr) return false;
-  const float weight = c.weight[e] / chance;
+  const float weight = c.weight[e] / probability;
   c.balance[a] = of_a + fate->sign * (weight * of_a[kBits]);
   c.balance[b] = of_b + fate->sign * (weight * of_b[kBits]);
   return fate->keep;
@@ -70,8 +70,8 @@ struct Walk {
 //    take turns instead. A walk starts at the first edge of its first row that has not been visited.
 // 2. A walk goes to its next edge; if the row has none below `end`, it notes where the row is to continue, and enters
 //    the next row.
-// 3. An edge with chance 1 is kept. One that leaves a cluster with a small cut is left open. Of the others, the bits of
-//    the chance are rounded such that the two ends stay balanced (balanced_coins.hpp).
+// 3. An edge with probability 1 is kept. One that leaves a cluster with a small cut is left open. Of the others, the
+//    bits of the probability are rounded such that the two ends stay balanced (balanced_coins.hpp).
 OHM_KERNEL void decide_block(const Choice choice, const Embedding embedding, std::int32_t first, std::int32_t last,
                              std::int32_t end) {
   constexpr int kWalks = 4;
@@ -102,7 +102,7 @@ OHM_KERNEL void decide_block(const Choice choice, const Embedding embedding, std
       // 3
       const std::int64_t e = walk.e++;
       const std::int32_t v = c.other[e];
-      if (c.chance[e] >= 1.0f) {
+      if (c.probability[e] >= 1.0f) {
         c.keep[e] = 1;
       } else if (has_clusters && leaves_cluster(embedding, walk.u, v)) {
         c.keep[e] = kOpen;
@@ -150,7 +150,7 @@ OHM_KERNEL LeverageSums some_leverages(const Triangle& h, const Embedding& embed
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
       const Sides best = find_sides(embedding, u, h.other[e]);
-      const float floor = resistance_floor(1.0f / best.share_u - w, 1.0f / best.share_v - w, w);
+      const float floor = resistance_floor(1.0f / best.inverse_cut_u - w, 1.0f / best.inverse_cut_v - w, w);
       const float square = squares.empty() ? sketch(embedding.nodes[u], embedding.nodes[h.other[e]]) : squares[e];
       leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
       const auto sketched = static_cast<double>(w * square);
@@ -231,22 +231,22 @@ double fit_beta(std::span<const float> leverage, std::int64_t rows, Crew& crew) 
   }
 }
 
-// 1. All balances are zero; each vertex, node or cluster, brings the share to which its balance is relative.
+// 1. All balances are zero; each vertex, node or cluster, brings the inverse cut to which its balance is relative.
 // 2. Cut the nodes into blocks, as many as leave about kBlockEdges edges between two of them. Blocks i and j = i + apart
 //    form a task: the edges between them.
 // 3. For apart = 0, 1, ...: tasks share no block if i / apart is even for all of them, or odd for all. So these are two
 //    groups of tasks that run at the same time. For each i, j ascends, as in a row, so a row is visited in its order.
 // 4. One thread decides about the edges that were left open.
-Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
+Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> probability,
                          std::uint64_t key, Crew& crew) {
   // 1
   const Rows<float, 4> balance(std::ssize(embedding.nodes) + std::ssize(embedding.clusters));
   Balance* place = balance;
-  for (const NodeRecord& node : embedding.nodes) *place++ = Balance{0.0f, 0.0f, 0.0f, node.share};
-  for (const Cluster& cluster : embedding.clusters) *place++ = Balance{0.0f, 0.0f, 0.0f, cluster.share};
+  for (const NodeRecord& node : embedding.nodes) *place++ = Balance{0.0f, 0.0f, 0.0f, node.inverse_degree};
+  for (const Cluster& cluster : embedding.clusters) *place++ = Balance{0.0f, 0.0f, 0.0f, cluster.inverse_cut};
   std::vector<std::int64_t> next(h.start.begin(), h.start.end() - 1);
   Buffer<char> keep(h.edges());
-  const Choice choice{h.start.data(), h.other.data(), h.weight.data(), chance.data(),
+  const Choice choice{h.start.data(), h.other.data(), h.weight.data(), probability.data(),
                       key,            balance,        next.data(),     keep.data()};
   std::int64_t blocks = 1;  // 2
   while (blocks < kBlocks && 2 * blocks * blocks * kBlockEdges <= h.edges()) blocks *= 2;

@@ -43,14 +43,14 @@ void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> 
 // in beta. Newton's method is exact once it knows which terms equal 1.
 double fit_beta(std::span<const float> leverage, std::int64_t rows, Crew& crew = alone);
 
-// Chooses edges so that each is kept with its own chance, and the weight at every node hardly changes.
+// Chooses edges so that each is kept with its own probability, and the weight at every node hardly changes.
 //
 // The largest part of the error of a sparsifier with independent coins is in the degrees of nodes: they fluctuate with
 // the number of edges kept. So coins are made dependent. Chances are rounded, at random and without bias, to eighths,
 // and then decided bit by bit, the lowest first. Each set bit is rounded up or down so as to reduce the imbalance at
 // the two ends. If there is no imbalance, a coin decides. Swapping "up" and "down" everywhere gives an equally likely
-// outcome, so each bit is rounded up with probability 1/2, and every edge is kept with exactly its chance. If a cluster
-// has a smaller cut than the node, the weight that leaves the cluster is balanced instead.
+// outcome, so each bit is rounded up with probability 1/2, and every edge is kept with exactly its probability. If a
+// cluster has a smaller cut than the node, the weight that leaves the cluster is balanced instead.
 //
 // With about 30 edges per node, epsilon is a third smaller than with independent coins, or half as many edges suffice.
 // On a complete graph the result is close to a random regular graph, which is nearly the best possible.
@@ -58,7 +58,7 @@ double fit_beta(std::span<const float> leverage, std::int64_t rows, Crew& crew =
 // Edges are decided in an order in which several threads can work at a time: the nodes are cut into blocks, and the
 // edges between two blocks are one task. Tasks that share no block run at the same time. Edges that leave a cluster
 // with a small cut are decided after all others, by one thread. The order does not depend on the number of threads.
-Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
+Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> probability,
                          std::uint64_t key, Crew& crew = alone);
 
 // Calls f(piece, first, last) for pieces of consecutive rows u = first..last-1 with about the same number of edges.

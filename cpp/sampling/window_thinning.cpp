@@ -19,7 +19,7 @@ constexpr double kGroupGrowth = 1.5;   // of the weight of the newer rows, from 
 constexpr double kLeastGroup = 0.15;   // rows of a group, relative to the newer ones, so that there are few groups
 constexpr double kFirst = 0.5;         // times beta rows a node: the newest rows, which are all kept
 constexpr double kPairs = 1.0;         // times beta pairs a node, half as many as one sparsifier has; see is_new_pair
-constexpr float kMostFall = 0.5f;      // of a floor until the graph is embedded again, see find_chance
+constexpr float kMostFall = 0.5f;      // of a floor until the graph is embedded again, see find_probability
 constexpr double kMostSurplus = 0.25;  // rows kept because of too large estimates, relative to all that are kept
 constexpr double kCut = 0.08;          // of these, or times beta surplus rows a node, after which a group ends
 constexpr double kLeastBeta = 1.0;     // below, little more than a forest is kept: no group ends early
@@ -62,14 +62,14 @@ class Thinning {
            std::uint64_t key, int threads)
       : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads),
         parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n),
-        balance_(0), pair_balance_(0), share_(n, NodeRecord::kInfinity) {}
+        balance_(0), pair_balance_(0), inverse_degree_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
   void run() {
     const auto first = std::min(most_, static_cast<std::int64_t>(std::max(1.0, kFirst * beta_ * n_)));
     begin_ = std::max(oldest_, rows_.size() - first);
     if (begin_ <= oldest_) return;
-    chance_.resize(begin_ - oldest_, 1.0f);
+    probability_.resize(begin_ - oldest_, 1.0f);
     keep_.resize(begin_ - oldest_, 1);
     for (std::int64_t i = rows_.size() - 1; i >= begin_; --i) {
       newer_.add(rows_.u[i], rows_.v[i], rows_.w[i]);
@@ -87,8 +87,8 @@ class Thinning {
     for (std::int64_t i = oldest_; i < rows.size(); ++i) {
       const std::int64_t at = i - oldest_;
       if (at < std::ssize(keep_) && keep_[at] == 0) continue;
-      const float p = at < std::ssize(keep_) ? chance_[at] : 1.0f;
-      rows.set(left, rows.u[i], rows.v[i], rows.w[i] / p, rows.chance[i] * p);
+      const float p = at < std::ssize(keep_) ? probability_[at] : 1.0f;
+      rows.set(left, rows.u[i], rows.v[i], rows.w[i] / p, rows.probability[i] * p);
       rows.time[left++] = rows.time[i];
     }
     rows.resize(left);
@@ -134,7 +134,7 @@ class Thinning {
       if (!are_connected(a, b)) continue;
       const Sides sides = find_sides({nodes_, clusters_}, a, b);
       const float square = sketch(nodes_[a], nodes_[b]);
-      if (square <= kFar * (sides.share_u + sides.share_v)) continue;
+      if (square <= kFar * (sides.inverse_cut_u + sides.inverse_cut_v)) continue;
       sum += std::min(1.0, static_cast<double>(rows_.w[i] * square));
     }
     return sum;
@@ -146,14 +146,15 @@ class Thinning {
 
   // Decides about the rows of the next group, from the newest to the oldest.
   //
-  // 1. The chance of each row comes from the graph that was embedded last, which has only rows of newer groups:
-  //      p = min(1, beta * correction * w * (floor_now + more * max(0, square - 1.5 floor))), see find_chance.
+  // 1. The probability of each row comes from the graph that was embedded last, which has only rows of newer groups:
+  //      p = min(1, beta * correction * w * (floor_now + more * max(0, square - 1.5 floor))), see find_probability.
   //    That graph lacks rows of the group, so p is rather too large.
-  // 2. Embed the graph with the group, for the next group, and for another chance `less` of each row, which may be too
-  //    small: this graph has older rows of the group, too. The surplus is the sum of max(0, p - less).
+  // 2. Embed the graph with the group, for the next group, and for another probability `less` of each row, which may be
+  //    too small: this graph has older rows of the group, too. The surplus is the sum of max(0, p - less).
   // 3. For each row:
   //    a. the newest row of a pair of nodes is certain, while the rows visited have few pairs;
-  //    b. if the surplus of all groups is too large a part of the rows kept, the row has the smaller of both chances;
+  //    b. if the surplus of all groups is too large a part of the rows kept, the row has the smaller of both
+  //       probabilities;
   //    c. if that of this group is too large, the group ends before the row, unless beta is tiny;
   //    d. toss the coin: decide_row.
   // 4. If the group has ended early, embed the graph without the rows that are left, which the next group begins with.
@@ -164,7 +165,7 @@ class Thinning {
     start_cuts();
     for (std::int64_t i = end - 1; i >= first; --i) {
       prefetch(i, first);
-      chance_[i - oldest_] = find_chance(i, false);
+      probability_[i - oldest_] = find_probability(i, false);
     }
     // 2.
     begin_ = first;
@@ -178,8 +179,8 @@ class Thinning {
     for (begin_ = end; begin_ > first; --begin_) {
       const std::int64_t i = begin_ - 1;
       prefetch(i, first);
-      float& p = chance_[i - oldest_];
-      const float less = find_chance(i, true);
+      float& p = probability_[i - oldest_];
+      const float less = find_probability(i, true);
       const double surplus = surplus_ + std::max(0.0, static_cast<double>(p - less));
       if (is_new_pair(rows_.u[i], rows_.v[i])) {
         p = 1.0f;
@@ -198,7 +199,7 @@ class Thinning {
     for (std::int64_t i = end - 1; i >= begin_; --i) {
       const std::int64_t at = i - oldest_;
       if (keep_[at] == 0) continue;
-      newer_.add(rows_.u[i], rows_.v[i], rows_.w[i] / chance_[at]);
+      newer_.add(rows_.u[i], rows_.v[i], rows_.w[i] / probability_[at]);
       ++n_kept_;
     }
     newer_.sort(n_, crew_);
@@ -206,8 +207,8 @@ class Thinning {
 
   void prefetch(std::int64_t i, std::int64_t first) const {
     const std::int64_t ahead = std::max(first, i - kAhead);
-    __builtin_prefetch(&nodes_[rows_.u[ahead]].share, 1);
-    __builtin_prefetch(&nodes_[rows_.v[ahead]].share, 1);
+    __builtin_prefetch(&nodes_[rows_.u[ahead]].inverse_degree, 1);
+    __builtin_prefetch(&nodes_[rows_.v[ahead]].inverse_degree, 1);
   }
 
   // The edge of the embedded graph between two nodes.
@@ -238,7 +239,7 @@ class Thinning {
     return is_new;
   }
 
-  // Degrees and cuts of the newer rows, to which `find_chance` adds those of the group one after the other.
+  // Degrees and cuts of the newer rows, to which `find_probability` adds those of the group one after the other.
   void start_cuts() {
     for (NodeRecord& node : nodes_) node.degree_now = 0.0f;
     for (Cluster& cluster : clusters_) cluster.cut_now = 0.0f;
@@ -257,10 +258,11 @@ class Thinning {
     Rows<float, 4> started(n_ + std::ssize(clusters_));
     Balance* next = started;
     for (std::int32_t i = 0; i < n_; ++i, ++next) {
-      *next = std::isfinite(share_[i]) ? balance_[i] * (nodes_[i].share / share_[i]) : Balance{};
-      (*next)[kBits] = share_[i] = nodes_[i].share;
+      const float now = nodes_[i].inverse_degree;
+      *next = std::isfinite(inverse_degree_[i]) ? balance_[i] * (now / inverse_degree_[i]) : Balance{};
+      (*next)[kBits] = inverse_degree_[i] = now;
     }
-    for (const Cluster& cluster : clusters_) *next++ = Balance{0.0f, 0.0f, 0.0f, cluster.share};
+    for (const Cluster& cluster : clusters_) *next++ = Balance{0.0f, 0.0f, 0.0f, cluster.inverse_cut};
     balance_ = std::move(started);
   }
 
@@ -271,7 +273,7 @@ class Thinning {
   // should, and resistances are too large. Cuts that grow lower the floor, but to half at most: below, the part of the
   // sketch above the floor, the difference of two large numbers, would decide alone. If the embedded graph has the row
   // (`is_in`), it has older rows, too, and `more` is the factor by which they raise the degrees of the ends.
-  float find_chance(std::int64_t i, bool is_in) {
+  float find_probability(std::int64_t i, bool is_in) {
     const std::int32_t a = rows_.u[i], b = rows_.v[i];
     const float w = rows_.w[i];
     add_to_cuts(a, b, w);
@@ -282,15 +284,15 @@ class Thinning {
           [&](std::int32_t k) { cut_a = std::min(cut_a, clusters_[k].cut_now); },
           [&](std::int32_t k) { cut_b = std::min(cut_b, clusters_[k].cut_now); });
     const float own = is_in ? w : 0.0f;
-    const float floor = resistance_floor(1.0f / sides.share_u - own, 1.0f / sides.share_v - own, own);
+    const float floor = resistance_floor(1.0f / sides.inverse_cut_u - own, 1.0f / sides.inverse_cut_v - own, own);
     const float least = is_in ? 0.0f : kMostFall * floor;
     const float floor_now = std::max(least, resistance_floor(cut_a - w, cut_b - w, w));
-    const auto growth = [&](const NodeRecord& node) { return 1.0f / (node.share * node.degree_now); };
+    const auto growth = [&](const NodeRecord& node) { return 1.0f / (node.inverse_degree * node.degree_now); };
     const float more = is_in ? std::max({1.0f, growth(nodes_[a]), growth(nodes_[b])}) : 1.0f;
     const float square = squares_[i - next_];
     const float r = floor_now + more * std::max(0.0f, square - 1.5f * floor);
-    const double chance = beta_ * correction_ * static_cast<double>(w * r);
-    return chance < 1.0 ? static_cast<float>(chance) : 1.0f;
+    const double probability = beta_ * correction_ * static_cast<double>(w * r);
+    return probability < 1.0 ? static_cast<float>(probability) : 1.0f;
   }
 
   // 1. A row that joins two trees of the forest is certain.
@@ -302,7 +304,7 @@ class Thinning {
   void decide_row(std::int64_t i, std::uint64_t random) {
     const std::int32_t a = rows_.u[i], b = rows_.v[i];
     const float w = rows_.w[i];
-    float& p = chance_[i - oldest_];
+    float& p = probability_[i - oldest_];
     if (join_sets(parent_, a, b)) p = 1.0f;      // 1.
     if (!(p < 1.0f)) return;                     // 2.
     newest_ = std::max(newest_, rows_.time[i]);  // 3.
@@ -332,7 +334,7 @@ class Thinning {
   std::int64_t next_ = 0;   // the oldest row of the next group
   Edges newer_;             // the rows visited that are kept
   std::vector<std::int32_t> parent_;  // of the forest
-  std::vector<float> chance_;         // of the rows from the oldest on; the newest are certain and have no entry
+  std::vector<float> probability_;    // of the rows from the oldest on; the newest are certain and have no entry
   std::vector<char> keep_;
   double newest_ = -std::numeric_limits<double>::infinity();
   double n_kept_ = 0.0;   // rows visited that are kept
@@ -350,7 +352,7 @@ class Thinning {
   std::vector<float> squares_;  // sketches of its rows and of those of the next group, from row next_ on
   Rows<float, 4> balance_;
   Rows<float, 4> pair_balance_;  // of each edge of h_, relative to its weight
-  std::vector<float> share_;  // of each node, to which its balance is relative
+  std::vector<float> inverse_degree_;  // of each node, to which its balance is relative
 };
 
 }  // namespace

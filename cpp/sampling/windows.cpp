@@ -15,7 +15,7 @@
 namespace ohm {
 namespace {
 
-constexpr double kShare = 0.5;   // of the beta of one sparsifier
+constexpr double kFraction = 0.5;  // of the beta of one sparsifier
 constexpr double kReach = 2.0;   // see resample
 constexpr double kLeft = 0.7;    // of the capacity, see resample
 constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
@@ -44,14 +44,14 @@ WindowSampler WindowSampler::copy(int threads) const {
 }
 
 double WindowSampler::beta_for(std::int64_t n) const {
-  return kShare * options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
+  return kFraction * options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
          (options_.epsilon * options_.epsilon);
 }
 
 // Rows among which none has to be dropped: as many as one sparsifier of all edges may have.
 double WindowSampler::target() const {
   if (options_.max_rows > 0) return static_cast<double>(options_.max_rows);
-  return beta_for(state_.n_nodes) / kShare * static_cast<double>(state_.n_nodes);
+  return beta_for(state_.n_nodes) / kFraction * static_cast<double>(state_.n_nodes);
 }
 
 // The rows at which a resample is due, if there are `rows` after one.
@@ -128,16 +128,17 @@ Snapshot WindowSampler::snapshot(double since) {
   since = std::max(since, earliest());
   const std::int64_t begin = std::lower_bound(rows.time.begin(), rows.time.end(), since) - rows.time.begin();
   const auto part = [&](const auto& column) { return std::span(column).subspan(begin); };
-  return {sort_edges(state_.n_nodes, part(rows.u), part(rows.v), part(rows.w), 0, part(rows.chance)),
+  return {sort_edges(state_.n_nodes, part(rows.u), part(rows.v), part(rows.w), 0, part(rows.probability)),
           since > settled_->thinned};
 }
 
 // Sorts the rows by time, drops those beyond the horizon, and thins out the others.
 //
-// The chance of an old row hardly changes while the weight of newer ones grows by a small share. So every resample goes
-// back only to where the newer rows weigh about kReach times what has arrived since the last one, every second one twice
-// as far, every fourth one four times, and so on. That saves time, and accuracy: estimates are noisy, and a row that is
-// estimated often is kept with the smallest of its estimates. If too many rows are left, or with `all`, none is spared.
+// The probability of an old row hardly changes while the weight of newer ones grows by a small part. So every resample
+// goes back only to where the newer rows weigh about kReach times what has arrived since the last one, every second one
+// twice as far, every fourth one four times, and so on. That saves time, and accuracy: estimates are noisy, and a row
+// that is estimated often is kept with the smallest of its estimates. If too many rows are left, or with `all`, none is
+// spared.
 void WindowSampler::resample(bool all) {
   EdgeRows& rows = state_.rows;
   const double arrived = std::accumulate(rows.w.begin() + state_.n_sorted, rows.w.end(), 0.0);

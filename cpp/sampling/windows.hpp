@@ -10,7 +10,7 @@
 //
 // A row at depth x, counted from the newest edge, is kept with a probability of about beta n / x. In a window of X edges
 // the newer rows are kept more often than the window needs, which halves its variance; so half the beta of one
-// sparsifier is enough (kShare). The rows number about beta n (1 + ln(X / (beta n))) / 2.
+// sparsifier is enough (kFraction). The rows number about beta n (1 + ln(X / (beta n))) / 2.
 #pragma once
 
 #include "graph/csr.hpp"
@@ -29,7 +29,7 @@ namespace ohm {
 
 struct WindowOptions {
   std::uint64_t seed = 0;
-  // beta = kShare constant (ln n + offset) / epsilon^2, or, with a budget, what leaves at most `max_rows` rows.
+  // beta = kFraction constant (ln n + offset) / epsilon^2, or, with a budget, what leaves at most `max_rows` rows.
   double epsilon = 0.5;
   double constant = 1.2;
   double offset = 0.0;

@@ -233,12 +233,12 @@ class Elimination {
   void emit_column(double ground, double total) {
     const std::size_t d = neighbours_.size();
     if (total > 0.0) {
-      const double share = ground / total;
+      const double fraction = ground / total;
       for (std::size_t i = 0; i < d; ++i) {
         const double a = neighbours_[i].weight / total;
-        const bool implied = i + 1 == d && share <= 0.5;
+        const bool implied = i + 1 == d && fraction <= 0.5;
         factor_.row.push_back(neighbours_[i].node);
-        factor_.coefficient.push_back(Coefficient(static_cast<Real>(implied ? -share : a)));
+        factor_.coefficient.push_back(Coefficient(static_cast<Real>(implied ? -fraction : a)));
       }
     }
     factor_.count.push_back(total > 0.0 ? static_cast<std::int32_t>(d) : 0);
@@ -246,7 +246,7 @@ class Elimination {
   }
 
   // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge gets i's whole
-  // share of the clique with later items, w_i * (sum of later weights) / total.
+  // part of the clique with later items, w_i * (sum of later weights) / total.
   void sample_tree(std::int32_t v, double total) {
     const std::size_t n_neighbours = neighbours_.size();
     items_.clear();

@@ -47,7 +47,7 @@ class Brief {
 // L + D ~ C diag(1/inverse_diagonal) C', where C is unit lower triangular if its rows are in the order of elimination.
 // The k-th column belongs to row order[k] and has -coefficient at `count[k]` rows, all eliminated later; the columns
 // are concatenated. The last entry of a column is its heaviest neighbour, encoded as follows: a value -g with the sign
-// bit set means 1 - g - (sum of the others), where g is the share of the ground; any other value is the coefficient
+// bit set means 1 - g - (sum of the others), where g is the fraction of the ground; any other value is the coefficient
 // itself.
 template <class Weight>
 struct Factor {

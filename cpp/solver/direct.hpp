@@ -17,14 +17,14 @@ class DenseFactor {
  public:
   // The factor of scale * (L + D). The scale keeps sums of weights in the range of double.
   DenseFactor(const CsrView& graph, const double* ground, double scale = 1.0);
-  std::int64_t entries() const { return static_cast<std::int64_t>(share_.size()); }
+  std::int64_t entries() const { return static_cast<std::int64_t>(multiplier_.size()); }
   // y <- (scale (L + D))^-1 y for row-major y with `width` columns; on a component without ground, whose part of y must
   // sum to zero, the solution whose value at the first node is zero.
   void solve(double* y, std::int64_t width) const;
 
  private:
   std::int64_t n_;
-  std::vector<double> share_;  // (i, k), i < k: conductance from k to i over the pivot of k
+  std::vector<double> multiplier_;  // (i, k), i < k: conductance from k to i over the pivot of k
   std::vector<double> pivot_;  // 0 for the last node of a component without ground
 };
 

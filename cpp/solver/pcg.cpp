@@ -257,7 +257,7 @@ class Block {
     for (std::int64_t k = 0; k < count; ++k) sum[tree.clusters[k].parent] += sum[k];
     sum[count] = Wide{};
     for (std::int64_t k = count - 1; k >= 0; --k) {
-      sum[k] = sum[k] * (static_cast<double>(tree.clusters[k].share) / a_.scale) + sum[tree.clusters[k].parent];
+      sum[k] = sum[k] * (static_cast<double>(tree.clusters[k].inverse_cut) / a_.scale) + sum[tree.clusters[k].parent];
     }
     each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {

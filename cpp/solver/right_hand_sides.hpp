@@ -25,7 +25,7 @@ enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopel
 struct ColumnReport {
   std::int32_t iterations = 0;
   double residual = 0.0;       // true, relative to the projected right-hand side
-  double projected_out = 0.0;  // share of the right-hand side's norm that lies in the null space
+  double projected_out = 0.0;  // fraction of the right-hand side's norm that lies in the null space
   Outcome outcome = Outcome::converged;
 };
 
@@ -34,7 +34,7 @@ struct ColumnReport {
 template <int Width>
 class RightHandSides {
  public:
-  double projected_out[Width] = {};  // share of the norm that lies in the null space
+  double projected_out[Width] = {};  // fraction of the norm that lies in the null space
   double inverse_unit[Width] = {};   // b * inverse_unit has norm 1 to 2; 0 if there is nothing to solve
   double unit_over_norm[Width] = {};
 

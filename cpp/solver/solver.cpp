@@ -32,7 +32,7 @@ constexpr std::int64_t kMatrixRow = 64;
 constexpr double kFloatPatience = 300.0;
 constexpr double kDoublePatience = 600.0;
 
-// A weak link between clusters is one slow mode among n, and its share of a random right-hand side is tiny. If that
+// A weak link between clusters is one slow mode among n, and its part of a random right-hand side is tiny. If that
 // mode is not resolved, the sampler drops such links (seen at tolerance 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::int32_t kEmbeddingIterations = 1000;

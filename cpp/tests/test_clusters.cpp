@@ -36,8 +36,8 @@ ohm::Triangle contrasted(unsigned seed) {
 
 std::int32_t count_components(const ohm::Triangle& edges) { return ohm::components(edges).count; }
 
-// The largest share of a set around u that does not contain v, over the clusters of all thresholds.
-double best_share(const ohm::Triangle& edges, int u, int v) {
+// The largest 1 / cut of a set around u that does not contain v, over the clusters of all thresholds.
+double best_inverse_cut(const ohm::Triangle& edges, int u, int v) {
   double best = 0.0;
   for (int exponent = -60; exponent < 4; ++exponent) {
     std::vector<std::int32_t> set = ohm::lone_nodes(kNodes);
@@ -60,7 +60,7 @@ double best_share(const ohm::Triangle& edges, int u, int v) {
   return best;
 }
 
-TEST(shares_are_within_a_quarter_of_the_best_cluster_of_any_threshold) {
+TEST(inverse_cuts_are_within_a_quarter_of_the_best_cluster_of_any_threshold) {
   int n_clusters = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     const ohm::Triangle edges = contrasted(seed);
@@ -72,21 +72,21 @@ TEST(shares_are_within_a_quarter_of_the_best_cluster_of_any_threshold) {
     for (int u = 0; u < kNodes; ++u) {
       for (int v = u + 1; v < kNodes; ++v) {
         if (component[u] != component[v]) continue;
-        double share_u = 1.0 / degree[u], share_v = 1.0 / degree[v];
+        double found_u = 1.0 / degree[u], found_v = 1.0 / degree[v];
         ohm::climb(
             tree.smallest[u], tree.smallest[v], tree.clusters,
-            [&](std::int32_t k) { share_u = std::max(share_u, static_cast<double>(tree.clusters[k].share)); },
-            [&](std::int32_t k) { share_v = std::max(share_v, static_cast<double>(tree.clusters[k].share)); });
-        const double best_u = best_share(edges, u, v), best_v = best_share(edges, v, u);
-        CHECK(share_u <= best_u * 1.00001 && share_u >= best_u / 1.2501);
-        CHECK(share_v <= best_v * 1.00001 && share_v >= best_v / 1.2501);
+            [&](std::int32_t k) { found_u = std::max(found_u, double{tree.clusters[k].inverse_cut}); },
+            [&](std::int32_t k) { found_v = std::max(found_v, double{tree.clusters[k].inverse_cut}); });
+        const double best_u = best_inverse_cut(edges, u, v), best_v = best_inverse_cut(edges, v, u);
+        CHECK(found_u <= best_u * 1.00001 && found_u >= best_u / 1.2501);
+        CHECK(found_v <= best_v * 1.00001 && found_v >= best_v / 1.2501);
       }
     }
   }
   CHECK(n_clusters > 100);
 }
 
-TEST(resistances_are_no_smaller_than_either_share) {
+TEST(resistances_are_no_smaller_than_either_inverse_cut) {
   for (unsigned seed = 100; seed < 140; ++seed) {
     const ohm::Triangle edges = contrasted(seed);
     ohm::Csr both;
@@ -105,7 +105,7 @@ TEST(resistances_are_no_smaller_than_either_share) {
         factor.solve(x.data(), 1);
         const double resistance = (x[u] - x[v]) * 1.00001;
         CHECK(1.0 / degree[u] <= resistance && 1.0 / degree[v] <= resistance);
-        const auto check = [&](std::int32_t k) { CHECK(static_cast<double>(tree.clusters[k].share) <= resistance); };
+        const auto check = [&](std::int32_t k) { CHECK(double{tree.clusters[k].inverse_cut} <= resistance); };
         ohm::climb(tree.smallest[u], tree.smallest[v], tree.clusters, check, check);
       }
     }

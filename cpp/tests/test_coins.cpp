@@ -54,7 +54,7 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   }));
 }
 
-TEST(chances_below_the_first_bits_of_a_coin_count) {
+TEST(probabilities_below_the_first_bits_of_a_coin_count) {
   const ohm::Sampler sampler = clusters();
   const ohm::Embedding embedding{sampler.state().nodes, sampler.state().clusters};
   const std::vector<float> bound = ohm::bound_resistances(embedding);

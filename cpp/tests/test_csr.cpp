@@ -15,7 +15,7 @@
 
 namespace {
 
-using Kind = ohm::EdgeFault::Kind;
+using Reason = ohm::EdgeFault::Reason;
 using Pair = std::pair<std::int64_t, std::int64_t>;
 
 template <class Index, class Weight>
@@ -131,15 +131,15 @@ TEST(parallel_edges_add_up_in_input_order) {
 
 TEST(variances_of_parallel_edges_are_half_summed) {
   const std::vector<std::int32_t> u{0, 0, 1, 1, 0}, v{1, 2, 0, 2, 1};
-  const std::vector<float> w{2.0f, 5.0f, 3.0f, 1e30f, 1.0f}, chance{0.5f, 0.125f, 0.25f, 1.0f, 1.0f};
+  const std::vector<float> w{2.0f, 5.0f, 3.0f, 1e30f, 1.0f}, probability{0.5f, 0.125f, 0.25f, 1.0f, 1.0f};
   for (const std::int64_t known : {0, 2}) {
-    const ohm::Triangle edges = ohm::sort_edges(3, u, v, w, known, chance);
+    const ohm::Triangle edges = ohm::sort_edges(3, u, v, w, known, probability);
     CHECK(std::ranges::equal(edges.weight, std::vector<float>{6.0f, 5.0f, 1e30f}));
     const double variances = 0.5 * 4.0 + 0.75 * 9.0, largest = 0.75 * 9.0;
-    CHECK(std::abs(static_cast<double>(edges.chance[0]) - (1.0 - (variances + largest) / 72.0)) < 1e-7);
-    CHECK(edges.chance[1] == 0.125f && edges.chance[2] == 1.0f);
+    CHECK(std::abs(static_cast<double>(edges.probability[0]) - (1.0 - (variances + largest) / 72.0)) < 1e-7);
+    CHECK(edges.probability[1] == 0.125f && edges.probability[2] == 1.0f);
   }
-  CHECK(ohm::sort_edges(3, u, v, w).chance.empty());
+  CHECK(ohm::sort_edges(3, u, v, w).probability.empty());
 }
 
 TEST(edges_known_to_be_sorted_are_merged_in) {
@@ -203,11 +203,11 @@ TEST(no_nodes_and_no_edges) {
 
 TEST(bad_ids_are_reported_with_their_place) {
   const auto negative = fault_of<int>(3, {0, -1}, {1, 7}, {1, 1});
-  CHECK(negative.kind == Kind::node_u && negative.position == 1 && negative.node == -1);
+  CHECK(negative.reason == Reason::node_u && negative.position == 1 && negative.node == -1);
   const auto large = fault_of<std::int64_t>(3, {0, 1}, {1, std::int64_t{1} << 40}, {1, 1});
-  CHECK(large.kind == Kind::node_v && large.position == 1 && large.node == std::int64_t{1} << 40);
+  CHECK(large.reason == Reason::node_v && large.position == 1 && large.node == std::int64_t{1} << 40);
   const auto no_nodes = fault_of<int>(0, {0}, {0}, {1});
-  CHECK(no_nodes.kind == Kind::node_u && no_nodes.position == 0);
+  CHECK(no_nodes.reason == Reason::node_u && no_nodes.position == 0);
 }
 
 TEST(bad_weights_are_reported_with_their_place) {
@@ -215,7 +215,7 @@ TEST(bad_weights_are_reported_with_their_place) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {-1.0, inf, -inf, nan}) {
     const auto fault = fault_of<int>(3, {0, 1, 1}, {1, 2, 1}, {0, 1, bad});  // on a self-loop
-    CHECK(fault.kind == Kind::weight && fault.position == 2);
+    CHECK(fault.reason == Reason::weight && fault.position == 2);
     CHECK(fault.weight == bad || (fault.weight != fault.weight && bad != bad));
   }
 }
@@ -223,7 +223,7 @@ TEST(bad_weights_are_reported_with_their_place) {
 TEST(a_sum_past_the_largest_double_is_a_fault) {
   const double max = std::numeric_limits<double>::max();
   const auto fault = fault_of<int>(3, {0, 1, 1, 2}, {1, 1, 2, 1}, {1, 1, max, max});
-  CHECK(fault.kind == Kind::overflow && fault.position == 2 && fault.weight == max);
+  CHECK(fault.reason == Reason::overflow && fault.position == 2 && fault.weight == max);
 }
 
 TEST(components_are_numbered_by_their_first_node) {

@@ -25,7 +25,7 @@ TEST(whole_floats_are_integers) {
   CHECK(edges.u == Integers({6507, -3, 5}));
   CHECK(edges.v == Integers({2, 4, 9007199254740993}));
   CHECK(text.n_faults() == 3);
-  CHECK(text.first_fault()->kind == ohm::LineFault::Kind::integer);
+  CHECK(text.first_fault()->reason == ohm::LineFault::Reason::integer);
   CHECK(text.first_fault()->text == "1.5");
 }
 
@@ -37,33 +37,33 @@ TEST(whole_floats_of_one_column_are_strings_of_integers) {
   CHECK(text.n_faults() == 1);
 }
 
-TEST(faults_have_kind_and_line) {
-  using Kind = ohm::LineFault::Kind;
+TEST(faults_have_reason_and_line) {
+  using Reason = ohm::LineFault::Reason;
   const auto first = [](const char* text, bool strings, int w) {
     ohm::EdgeText reader({.comments = "#", .w = w, .strings = strings, .skips_faults = true}, 1);
     const auto edges = reader.parse(std::string("# c\n1,2,3\n") + text + "\n4,5,6\n", true);
     CHECK(reader.n_faults() == 1);
     CHECK((strings ? edges.u_offset.size() - 1 : edges.u.size()) == 2);
     CHECK(reader.first_fault()->line == 3);
-    return reader.first_fault()->kind;
+    return reader.first_fault()->reason;
   };
-  CHECK(first("1", false, -1) == Kind::columns);
-  CHECK(first("1,2", false, 2) == Kind::columns);
-  CHECK(first("1,x,3", false, -1) == Kind::integer);
-  CHECK(first("01,2,3", false, -1) == Kind::integer);
-  CHECK(first("1,99999999999999999999,3", false, -1) == Kind::integer);
-  CHECK(first("1,2,x", false, 2) == Kind::number);
-  CHECK(first("1,2,-1", false, 2) == Kind::weight);
-  CHECK(first("1,2,nan", false, 2) == Kind::weight);
-  CHECK(first("1,2,1e99999", false, 2) == Kind::weight);
-  CHECK(first("1,2,1e-39", false, 2) == Kind::weight);
-  CHECK(first("a,,3", true, -1) == Kind::empty_id);
-  CHECK(first("a,\"b", true, -1) == Kind::quote);
-  CHECK(first("a,\xc3", true, -1) == Kind::utf8);
-  CHECK(first("a,b\rc,d", true, -1) == Kind::carriage_return);
-  CHECK(first("1,2\r\r", false, -1) == Kind::carriage_return);
-  CHECK(first("1,2,3,x\r4,5,6", false, -1) == Kind::carriage_return);
-  CHECK(first("# c\r4,5,6", false, -1) == Kind::carriage_return);
+  CHECK(first("1", false, -1) == Reason::columns);
+  CHECK(first("1,2", false, 2) == Reason::columns);
+  CHECK(first("1,x,3", false, -1) == Reason::integer);
+  CHECK(first("01,2,3", false, -1) == Reason::integer);
+  CHECK(first("1,99999999999999999999,3", false, -1) == Reason::integer);
+  CHECK(first("1,2,x", false, 2) == Reason::number);
+  CHECK(first("1,2,-1", false, 2) == Reason::weight);
+  CHECK(first("1,2,nan", false, 2) == Reason::weight);
+  CHECK(first("1,2,1e99999", false, 2) == Reason::weight);
+  CHECK(first("1,2,1e-39", false, 2) == Reason::weight);
+  CHECK(first("a,,3", true, -1) == Reason::empty_id);
+  CHECK(first("a,\"b", true, -1) == Reason::quote);
+  CHECK(first("a,\xc3", true, -1) == Reason::utf8);
+  CHECK(first("a,b\rc,d", true, -1) == Reason::carriage_return);
+  CHECK(first("1,2\r\r", false, -1) == Reason::carriage_return);
+  CHECK(first("1,2,3,x\r4,5,6", false, -1) == Reason::carriage_return);
+  CHECK(first("# c\r4,5,6", false, -1) == Reason::carriage_return);
 }
 
 TEST(times_are_read_in_any_column) {
@@ -94,7 +94,7 @@ TEST(times_are_read_in_any_column) {
 }
 
 TEST(bad_times_are_faults) {
-  using Kind = ohm::LineFault::Kind;
+  using Reason = ohm::LineFault::Reason;
   const auto first = [](const char* time, bool dates) {
     ohm::EdgeText reader({.t = 2, .dates = dates, .skips_faults = true}, 1);
     reader.set_latest(1000);
@@ -102,16 +102,16 @@ TEST(bad_times_are_faults) {
     CHECK(reader.n_faults() == 1);
     CHECK(edges.u.size() == 1 && edges.t == std::vector<double>({0}));
     CHECK(reader.first_fault()->line == 2 && reader.first_fault()->column == 2);
-    return reader.first_fault()->kind;
+    return reader.first_fault()->reason;
   };
   for (const char* bad : {"", "x", "nan", "inf", "-inf", "1e99", "-1e99", "5x", "1970-01-01"}) {
-    CHECK(first(bad, false) == (std::string_view(bad) == "1e99" ? Kind::late : Kind::time));
+    CHECK(first(bad, false) == (std::string_view(bad) == "1e99" ? Reason::late : Reason::time));
   }
-  CHECK(first("1001", false) == Kind::late);
-  CHECK(first("1970-01-02", true) == Kind::late);
-  CHECK(first("9999-12-31", true) == Kind::late);
+  CHECK(first("1001", false) == Reason::late);
+  CHECK(first("1970-01-02", true) == Reason::late);
+  CHECK(first("9999-12-31", true) == Reason::late);
   for (const char* bad : {"", "5", "1970-02-30", "1970-01-01T", "1970-01-01x", "1970-01-01T00:00:00+1"}) {
-    CHECK(first(bad, true) == Kind::time);
+    CHECK(first(bad, true) == Reason::time);
   }
 }
 
@@ -123,7 +123,7 @@ TEST(the_second_id_may_be_empty_where_the_layout_says_so) {
   CHECK(edges.v_offset == std::vector<std::int64_t>({0, 0, 0, 1}));
   CHECK(reader.n_faults() == 1);  // the first id of line 3
   CHECK(reader.first_fault()->line == 3);
-  CHECK(reader.first_fault()->kind == ohm::LineFault::Kind::empty_id);
+  CHECK(reader.first_fault()->reason == ohm::LineFault::Reason::empty_id);
   layout.w = 2;
   CHECK(ohm::EdgeText(layout, 1).parse("a,,\nb,c,\nd,e,0.5\nf,g,x\n", true).w == std::vector<double>({1.0, 1.0, 0.5}));
 }

@@ -15,7 +15,7 @@ std::vector<std::string> as_list(const ohm::OwnedStrings& strings) {
   return found;
 }
 
-TEST(kinds_are_put_in_front_once) {
+TEST(node_types_are_put_in_front_once) {
   const std::vector<std::int32_t> offset = {2, 4, 4, 8, 14};  // does not start at 0
   const ohm::Strings<std::int32_t> ids = {offset, "..17item" "user:5"};
   CHECK(as_list(ohm::with_prefix(ids, "user:")) ==
@@ -32,19 +32,19 @@ TEST(strings_are_taken_by_position) {
   CHECK(as_list(ohm::take_strings(ids, std::span(at).first(0))).empty());
 }
 
-TEST(integers_of_a_kind_are_strings) {
+TEST(integers_of_a_node_type_are_strings) {
   const std::vector<std::int64_t> ids = {0, -7, std::numeric_limits<std::int64_t>::min()};
   CHECK(as_list(ohm::with_prefix(ids, "é:")) ==
         std::vector<std::string>({"é:0", "é:-7", "é:-9223372036854775808"}));
 }
 
-TEST(ids_without_a_kind_are_found) {
+TEST(ids_without_a_node_type_are_found) {
   const std::vector<std::int64_t> offset = {0, 3, 6, 9, 10};
   const ohm::Strings<std::int64_t> ids = {offset, "a:1b:2a:3b"};
   CHECK(ohm::find_without_prefix(ids, {"a:", "b:"}) == 3);
   CHECK(ohm::find_without_prefix(ids, {"a:"}) == 1);
   CHECK(ohm::find_without_prefix(ids, {"a:", "b"}) == -1);
-  CHECK(ohm::kinds_of(ids) == std::vector<std::string>({"a", "b"}));
+  CHECK(ohm::node_types_of(ids) == std::vector<std::string>({"a", "b"}));
 }
 
 }  // namespace

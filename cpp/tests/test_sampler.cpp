@@ -57,7 +57,8 @@ TEST(threads_that_share_a_resample_do_not_change_a_bit) {
       ohm::Sampler several(0, {.seed = 5, .epsilon = 0.3, .threads = threads});
       for (std::size_t at = 0; at < s.u.size(); at += 300001) feed(several, s, at, std::min(at + 300001, s.u.size()));
       CHECK(several.state().rows.u == one.state().rows.u && several.state().rows.v == one.state().rows.v);
-      CHECK(several.state().rows.w == one.state().rows.w && several.state().rows.chance == one.state().rows.chance);
+      CHECK(several.state().rows.w == one.state().rows.w);
+      CHECK(several.state().rows.probability == one.state().rows.probability);
       const ohm::Snapshot found = several.snapshot();
       CHECK(found.h.start == expected.h.start && found.h.other == expected.h.other);
       CHECK(found.h.weight == expected.h.weight);
@@ -99,15 +100,15 @@ TEST(several_samplers_are_merged_by_one_resample) {
 }
 
 TEST(first_fault_is_found) {
-  using Kind = ohm::EdgeFault::Kind;
+  using Reason = ohm::EdgeFault::Reason;
   const auto fault = [](std::vector<std::int64_t> u, std::vector<std::int64_t> v, std::vector<double> w) {
     return ohm::find_fault<std::int64_t, double>(u, v, w, 10);
   };
   CHECK(!fault({0, 9}, {1, 2}, {1.0, 0.0}));
-  CHECK(fault({0, 10}, {1, -1}, {1.0, 1.0})->kind == Kind::node_u);
+  CHECK(fault({0, 10}, {1, -1}, {1.0, 1.0})->reason == Reason::node_u);
   CHECK(fault({0, 1}, {1, -1}, {1.0, 1.0})->node == -1);
   CHECK(fault({0, 1}, {1, 2}, {1.0, std::numeric_limits<double>::quiet_NaN()})->position == 1);
-  CHECK(fault({0}, {1}, {1e300})->kind == Kind::weight);
+  CHECK(fault({0}, {1}, {1e300})->reason == Reason::weight);
   const std::vector<std::int64_t> u{0, 1, 2}, v{1, 2, 3};
   const std::vector<float> w{0.0f, 0x1.0p-126f, 0x1.0p-149f};
   CHECK((ohm::find_fault<std::int64_t, float>(u, v, w, 10, 1, ohm::kSmallestWeight)->position == 2));

@@ -134,7 +134,7 @@ void change(State& state, Dice& dice) {
       if (state.nodes.empty()) return;
       ohm::NodeRecord& node = state.nodes[dice.below(std::ssize(state.nodes))];
       float* numbers[] = {&node.z[dice.below(8)], &node.balance,   &node.degree_now,
-                          &node.share,            &node.share_now, &node.distance};
+                          &node.inverse_degree,            &node.inverse_degree_now, &node.distance};
       std::int32_t* integers[] = {&node.component, &node.cluster};
       if (dice.below(3) > 0) {
         *dice.one_of(numbers) = odd_float(dice);
@@ -148,7 +148,7 @@ void change(State& state, Dice& dice) {
       if (dice.below(3) == 0) state.clusters.resize(dice.below(10));
       if (state.clusters.empty()) return;
       ohm::Cluster& cluster = state.clusters[dice.below(std::ssize(state.clusters))];
-      float* numbers[] = {&cluster.share, &cluster.share_now, &cluster.cut_now, &cluster.balance};
+      float* numbers[] = {&cluster.inverse_cut, &cluster.inverse_cut_now, &cluster.cut_now, &cluster.balance};
       if (dice.below(2) > 0) *dice.one_of(numbers) = odd_float(dice);
       else cluster.parent = static_cast<std::int32_t>(odd_integer(dice, cluster.parent));
       return;
@@ -161,13 +161,13 @@ void change(State& state, Dice& dice) {
     case 8: (dice.below(2) > 0 ? state.n_expected : state.correction) = odd_double(dice); return;
     case 9: state.rows.u[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
     case 10: state.rows.v[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
-    case 11: (dice.below(2) > 0 ? state.rows.w : state.rows.chance)[row] = odd_float(dice); return;
+    case 11: (dice.below(2) > 0 ? state.rows.w : state.rows.probability)[row] = odd_float(dice); return;
     case 12: std::swap(state.rows.u[row], state.rows.u[dice.below(rows)]); return;
     default:
       state.rows.u.resize(dice.below(rows + 1));
       if (dice.below(4) > 0) state.rows.v.resize(state.rows.u.size());
       if (dice.below(4) > 0) state.rows.w.resize(state.rows.u.size());
-      if (dice.below(4) > 0) state.rows.chance.resize(state.rows.u.size());
+      if (dice.below(4) > 0) state.rows.probability.resize(state.rows.u.size());
       if (!state.rows.time.empty() && dice.below(4) > 0) state.rows.time.resize(state.rows.u.size());
   }
 }
@@ -199,9 +199,9 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State&) {}).empty());
   CHECK(fault([](State& s) { s.nodes.pop_back(); }) == "there are 59 records for 60 nodes");
   CHECK(fault([](State& s) { s.rows.w.pop_back(); }).find("u, v, w and chance have ") == 0);
-  CHECK(fault([](State& s) { s.rows.chance.pop_back(); }).find("u, v, w and chance have ") == 0);
-  CHECK(fault([](State& s) { s.rows.chance[2] = kNan; }) == "row 2 was kept with probability nan");
-  CHECK(fault([](State& s) { s.rows.chance[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
+  CHECK(fault([](State& s) { s.rows.probability.pop_back(); }).find("u, v, w and chance have ") == 0);
+  CHECK(fault([](State& s) { s.rows.probability[2] = kNan; }) == "row 2 was kept with probability nan");
+  CHECK(fault([](State& s) { s.rows.probability[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
   CHECK(fault([](State& s) { s.n_sorted = s.rows.size() + 1; }).find("rows are sorted") != std::string::npos);
   CHECK(fault([](State& s) { s.n_sorted = -1; }).find("-1 of ") == 0);
   CHECK(fault([](State& s) { s.rows.u[1] = -1; }).find("row 1 joins nodes -1 and ") == 0);
@@ -239,7 +239,7 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State& s) { s.correction = 0.5; }) == "the correction of leverages is 0.5");
   CHECK(fault([](State& s) { s.n_expected = -1.0; }) == "n_expected = -1 must be at least 0");
   CHECK(fault([](State& s) { s.n_expected = 1e9; }).find("n_expected = 1e+09 exceeds the ") == 0);
-  CHECK(fault([](State& s) { s.nodes[3].share_now = kNan; }) == record);
+  CHECK(fault([](State& s) { s.nodes[3].inverse_degree_now = kNan; }) == record);
   CHECK(fault([](State& s) { s.nodes[3].component = 60; }) == record);
   CHECK(fault([](State& s) { s.nodes[3].component = -2; }) == record);
   State few = fed(kOptions[1], 100).state();
@@ -299,9 +299,9 @@ TEST(changed_states_are_refused_or_usable) {
   int refused = 0, taken = 0;
   for (int round = 0; round < rounds; ++round) {
     Dice dice(ohm::hash(11, round));
-    const std::int64_t kind = dice.below(std::ssize(sound));
-    const ohm::SamplerOptions& options = kOptions[kind / 3];
-    State state = sound[kind];
+    const std::int64_t which = dice.below(std::ssize(sound));
+    const ohm::SamplerOptions& options = kOptions[which / 3];
+    State state = sound[which];
     for (std::int64_t changes = 1 + dice.below(3); changes > 0; --changes) change(state, dice);
     if (!fault_of(options, state).empty()) {
       ++refused;

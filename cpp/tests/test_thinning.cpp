@@ -36,7 +36,7 @@ Case make_case(double contrast) {
   c.clusters = tree.clusters;
   c.nodes.resize(kNodes);
   for (std::int32_t i = 0; i < kNodes; ++i) {
-    c.nodes[i].share = c.nodes[i].share_now = static_cast<float>(1.0 / degree[i]);
+    c.nodes[i].inverse_degree = c.nodes[i].inverse_degree_now = static_cast<float>(1.0 / degree[i]);
     c.nodes[i].component = 0;
     c.nodes[i].cluster = tree.smallest[i];
   }
@@ -50,25 +50,25 @@ void each_edge(const ohm::Triangle& h, Visit visit) {
   }
 }
 
-// Each edge is kept with its chance, and the weight that leaves each set hardly changes: the first set is the nodes i
-// with set[i] = 0, and so on.
+// Each edge is kept with its probability, and the weight that leaves each set hardly changes: the first set is the
+// nodes i with set[i] = 0, and so on.
 void check_choice(const Case& c, const std::vector<std::int32_t>& set, double most_spread) {
   const auto rows = static_cast<std::size_t>(c.h.edges());
-  std::vector<float> chance(rows);
+  std::vector<float> probability(rows);
   for (std::size_t e = 0; e < rows; ++e) {
-    chance[e] = e % 7 == 0 ? 1.0f : static_cast<float>(0.1 + 0.9 * ohm::uniform(ohm::hash(7, e)));
-    if (e % 50 == 5) chance[e] = 0.0f;  // leverages can underflow
+    probability[e] = e % 7 == 0 ? 1.0f : static_cast<float>(0.1 + 0.9 * ohm::uniform(ohm::hash(7, e)));
+    if (e % 50 == 5) probability[e] = 0.0f;  // leverages can underflow
   }
   constexpr int kRuns = 3000;
   std::vector<double> kept(rows, 0.0);
   double spread = 0.0, independent = 0.0;  // of the weight that leaves a set
   for (int run = 0; run < kRuns; ++run) {
-    const ohm::Buffer<char> keep = ohm::choose_rows(c.h, c.embedding(), chance, ohm::mix(run));
+    const ohm::Buffer<char> keep = ohm::choose_rows(c.h, c.embedding(), probability, ohm::mix(run));
     std::vector<double> excess(kNodes, 0.0);
     each_edge(c.h, [&](std::int32_t u, std::int32_t v, std::int64_t e) {
       kept[e] += keep[e];
-      if (set[u] == set[v] || chance[e] == 0.0f) return;
-      const double p = static_cast<double>(chance[e]), w = static_cast<double>(c.h.weight[e]) / p;
+      if (set[u] == set[v] || probability[e] == 0.0f) return;
+      const double p = static_cast<double>(probability[e]), w = static_cast<double>(c.h.weight[e]) / p;
       for (const std::int32_t s : {set[u], set[v]}) {
         excess[s] += w * (keep[e] - p);
         independent += w * w * p * (1 - p);
@@ -79,7 +79,7 @@ void check_choice(const Case& c, const std::vector<std::int32_t>& set, double mo
   CHECK(spread < most_spread * independent);
   // Seven standard deviations: a correct program fails with probability below 1e-7.
   for (std::size_t e = 0; e < rows; ++e) {
-    const double p = static_cast<double>(chance[e]);
+    const double p = static_cast<double>(probability[e]);
     CHECK(std::abs(kept[e] / kRuns - p) <= 7.0 * std::sqrt(p * (1 - p) / kRuns) + 1e-12);
   }
 }
@@ -141,10 +141,10 @@ TEST(sums_of_leverages_at_a_hub_are_exact_to_double_precision) {
   for (std::int32_t i = 0; i < kLeaves; ++i) {
     v[i] = i + 1;
     w[i] = static_cast<float>(0.5 + ohm::uniform(ohm::hash(4, static_cast<std::uint64_t>(i))));
-    c.nodes[v[i]].share = 0.1f;
+    c.nodes[v[i]].inverse_degree = 0.1f;
     c.nodes[v[i]].z[0] = 2.0f * w[i];
   }
-  c.nodes[0].share = 1e-6f;
+  c.nodes[0].inverse_degree = 1e-6f;
   c.h = ohm::sort_edges(kLeaves + 1, u, v, w);
   std::vector<float> leverage(kLeaves);
   const ohm::LeverageSums sums = ohm::row_leverages(c.h, c.embedding(), {}, 1.0f, leverage);

@@ -89,7 +89,7 @@ TEST(older_rows_do_not_lower_the_resistance_of_newer_ones) {
       rows.u.push_back(s.u[i]);
       rows.v.push_back(s.v[i]);
       rows.w.push_back(s.w[i]);
-      rows.chance.push_back(1.0f);
+      rows.probability.push_back(1.0f);
       rows.time.push_back(static_cast<double>(i));
     }
     const std::int64_t before = rows.size();
@@ -185,7 +185,7 @@ TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
   CHECK(refused([](State& b) { b.rows.w[5] = -1.0f; }));
   CHECK(refused([](State& b) { b.rows.w[5] = std::numeric_limits<float>::quiet_NaN(); }));
   CHECK(refused([](State& b) { b.rows.w[5] = b.rows.w[6] = std::numeric_limits<float>::max(); }));
-  CHECK(refused([](State& b) { b.rows.chance[5] = 2.0f; }));
+  CHECK(refused([](State& b) { b.rows.probability[5] = 2.0f; }));
   CHECK(refused([](State& b) { b.rows.time[5] = std::nan(""); }));
   CHECK(refused([](State& b) { b.rows.time[5] = 1e9; }));
   CHECK(refused([](State& b) { std::swap(b.rows.time[0], b.rows.time[b.n_sorted - 1]); }));

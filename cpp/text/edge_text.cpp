@@ -158,20 +158,20 @@ RecordFields take_fields(std::string_view text, const TextLayout& layout, const 
   while (at < text.size()) {
     const Record record = finder.find(text, at, layout, last);
     if (record.size == 0) break;
-    using Kind = LineFault::Kind;
-    std::optional<Kind> fault;
-    if (record.has_stray_return) fault = Kind::carriage_return;
+    using Reason = LineFault::Reason;
+    std::optional<Reason> fault;
+    if (record.has_stray_return) fault = Reason::carriage_return;
     std::size_t next = 0;
     int n_fields = 0;
     for (std::size_t column = 0; !fault && column < field.size(); ++column) {
       field[column] = {};
       if (next > record.content.size()) continue;
-      if (!take_field(record.content, next, layout, room[column], field[column])) fault = Kind::quote;
+      if (!take_field(record.content, next, layout, room[column], field[column])) fault = Reason::quote;
       ++n_fields;
     }
     if (!fault && layout.n_fields > 0) {
       n_fields = count_fields(record.content, next, n_fields, layout, scratch);
-      if (n_fields != layout.n_fields) fault = n_fields < 0 ? Kind::quote : Kind::ragged;
+      if (n_fields != layout.n_fields) fault = n_fields < 0 ? Reason::quote : Reason::ragged;
     }
     if (fault && !record.is_empty && !found.first_fault) {
       found.first_fault = LineFault{*fault, line, n_fields, std::string(record.content.substr(0, 200))};
@@ -193,33 +193,33 @@ RecordFields take_fields(std::string_view text, const TextLayout& layout, const 
   return found;
 }
 
-void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
+void EdgeText::fail(LineFault::Reason reason, int column, std::string_view text) {
   ++n_faults_;
-  if (!first_fault_) first_fault_ = LineFault{kind, line_, column, std::string(text.substr(0, 200))};
+  if (!first_fault_) first_fault_ = LineFault{reason, line_, column, std::string(text.substr(0, 200))};
 }
 
 // The general case: a record, field by field.
 void EdgeText::take_line(std::string_view line, TextEdges& edges) {
-  using Kind = LineFault::Kind;
+  using Reason = LineFault::Reason;
   const int last = std::max({layout_.u, layout_.v, layout_.w, layout_.t, layout_.event});
   std::string_view field[5];
   std::size_t at = 0;
   const int columns[5] = {layout_.u, layout_.v, layout_.w, layout_.t, layout_.event};
   std::string scratch;
   for (int column = 0; column <= last; ++column) {
-    if (at > line.size()) return fail(Kind::columns, column, line);
+    if (at > line.size()) return fail(Reason::columns, column, line);
     std::string_view found;
     const auto* const wanted = std::find(columns, columns + 5, column);
     std::string& room = wanted == columns + 5 ? scratch : unquoted_[wanted - columns];
-    if (!take_field(line, at, layout_, room, found)) return fail(Kind::quote, column, line);
+    if (!take_field(line, at, layout_, room, found)) return fail(Reason::quote, column, line);
     for (int k = 0; k < 5; ++k) {
       if (columns[k] == column) field[k] = found;
     }
   }
   if (layout_.n_fields > 0) {
     const int n_fields = count_fields(line, at, last + 1, layout_, scratch);
-    if (n_fields < 0) return fail(Kind::quote, last + 1, line);
-    if (n_fields != layout_.n_fields) return fail(Kind::ragged, n_fields, line);
+    if (n_fields < 0) return fail(Reason::quote, last + 1, line);
+    if (n_fields != layout_.n_fields) return fail(Reason::ragged, n_fields, line);
   }
   double weight = 1.0;
   if (layout_.attributes && !take_attributes(line, at, weight)) return;
@@ -232,21 +232,21 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
       text = scratch;
     }
     const char* const end = text.data() + text.size();
-    if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
-    if (!is_weight(weight, kSmallestWeight)) return fail(Kind::weight, layout_.w, field[2]);
+    if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Reason::number, layout_.w, field[2]);
+    if (!is_weight(weight, kSmallestWeight)) return fail(Reason::weight, layout_.w, field[2]);
   }
   double time = 0.0;
   if (layout_.t >= 0 && !take_time(field[3], line, time)) return;
   for (int k = 0; k < 2; ++k) {
-    if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Kind::empty_id, columns[k], line);
+    if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Reason::empty_id, columns[k], line);
   }
-  if (layout_.event >= 0 && field[4].empty()) return fail(Kind::empty_id, layout_.event, line);
+  if (layout_.event >= 0 && field[4].empty()) return fail(Reason::empty_id, layout_.event, line);
   if (layout_.strings) {
     for (int k = 0; k < 2; ++k) {
-      if (!is_utf8(field[k])) return fail(Kind::utf8, columns[k], field[k]);
+      if (!is_utf8(field[k])) return fail(Reason::utf8, columns[k], field[k]);
       if (!(k == 0 ? layout_.whole_u : layout_.whole_v)) continue;
       std::int64_t whole;
-      if (!parse_whole(field[k], whole)) return fail(Kind::integer, columns[k], field[k]);
+      if (!parse_whole(field[k], whole)) return fail(Reason::integer, columns[k], field[k]);
       field[k] = without_zeros(field[k]);
       if (whole == 0) field[k] = "0";  // not -0
     }
@@ -254,8 +254,8 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   } else {
     std::int64_t u;
     std::int64_t v;
-    if (!parse_whole(field[0], u)) return fail(Kind::integer, layout_.u, field[0]);
-    if (!parse_whole(field[1], v)) return fail(Kind::integer, layout_.v, field[1]);
+    if (!parse_whole(field[0], u)) return fail(Reason::integer, layout_.u, field[0]);
+    if (!parse_whole(field[1], v)) return fail(Reason::integer, layout_.v, field[1]);
     edges.u.push_back(u);
     edges.v.push_back(v);
   }
@@ -268,7 +268,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
 bool EdgeText::take_attributes(std::string_view line, std::size_t at, double& weight) {
   const std::string_view rest = at < line.size() ? trim(line.substr(at)) : "";
   if (!rest.empty() && (rest.front() != '{' || rest.back() != '}')) {
-    fail(LineFault::Kind::number, 2, rest);
+    fail(LineFault::Reason::number, 2, rest);
     return false;
   }
   constexpr std::string_view kKey = "'weight':";
@@ -278,11 +278,11 @@ bool EdgeText::take_attributes(std::string_view line, std::size_t at, double& we
   value = trim(value.substr(0, value.find_first_of(",}")));
   const char* const end = value.data() + value.size();
   if (value.empty() || parse_number(value.data(), end, weight) != end) {
-    fail(LineFault::Kind::number, 2, value);
+    fail(LineFault::Reason::number, 2, value);
     return false;
   }
   if (is_weight(weight, kSmallestWeight)) return true;
-  fail(LineFault::Kind::weight, 2, value);
+  fail(LineFault::Reason::weight, 2, value);
   return false;
 }
 
@@ -300,7 +300,7 @@ bool EdgeText::take_time(std::string_view field, std::string_view line, double& 
   }
   const bool good = found && t >= -kLargestTime && t <= std::min(latest_, kLargestTime);
   const bool late = found && t > latest_ && std::isfinite(t);
-  if (!good) fail(late ? LineFault::Kind::late : LineFault::Kind::time, layout_.t, field);
+  if (!good) fail(late ? LineFault::Reason::late : LineFault::Reason::time, layout_.t, field);
   return good;
 }
 
@@ -448,7 +448,7 @@ void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges)
     }
     const Record record = finder_.find(text, p - text.data(), layout_, last);
     if (record.size == 0) break;
-    if (record.has_stray_return) fail(LineFault::Kind::carriage_return, 0, record.content);
+    if (record.has_stray_return) fail(LineFault::Reason::carriage_return, 0, record.content);
     else if (!record.is_empty) take_line(record.content, edges);
     line_ += std::count(p, p + record.size, '\n');
     p += record.size;

@@ -20,11 +20,11 @@
 namespace ohm {
 
 struct LineFault {
-  enum class Kind {
+  enum class Reason {
     columns, quote, integer, utf8, empty_id, number, weight, time, late, carriage_return,
     ragged  // `column` is the number of fields
   };
-  Kind kind;
+  Reason reason;
   std::int64_t line;  // from 1
   int column;
   std::string text;  // of the field, or of the line if it has too few fields
@@ -68,7 +68,7 @@ class EdgeText {
   void take_line(std::string_view line, TextEdges& edges);
   bool take_attributes(std::string_view line, std::size_t at, double& weight);
   bool take_time(std::string_view field, std::string_view line, double& t);
-  void fail(LineFault::Kind kind, int column, std::string_view text);
+  void fail(LineFault::Reason reason, int column, std::string_view text);
 
   TextLayout layout_;
   RecordFinder finder_;

@@ -80,21 +80,21 @@ std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<s
 }
 
 template <class Offset>
-std::vector<std::string> kinds_of(const Strings<Offset>& ids) {
+std::vector<std::string> node_types_of(const Strings<Offset>& ids) {
   std::vector<std::string> found;
   for (std::int64_t i = 0; i < ids.size(); ++i) {
-    const std::string_view kind = ids[i].substr(0, ids[i].find(':'));
-    if (std::find(found.begin(), found.end(), kind) == found.end()) found.emplace_back(kind);
+    const std::string_view node_type = ids[i].substr(0, ids[i].find(':'));
+    if (std::find(found.begin(), found.end(), node_type) == found.end()) found.emplace_back(node_type);
   }
   return found;
 }
 
-#define OHM_KINDS(Offset)                                                                         \
-  template OwnedStrings with_prefix(const Strings<Offset>&, std::string_view);                    \
-  template OwnedStrings take_strings(const Strings<Offset>&, std::span<const std::int64_t>);      \
+#define OHM_NODE_TYPES(Offset)                                                                        \
+  template OwnedStrings with_prefix(const Strings<Offset>&, std::string_view);                        \
+  template OwnedStrings take_strings(const Strings<Offset>&, std::span<const std::int64_t>);          \
   template std::int64_t find_without_prefix(const Strings<Offset>&, const std::vector<std::string>&); \
-  template std::vector<std::string> kinds_of(const Strings<Offset>&);
-OHM_KINDS(std::int32_t)
-OHM_KINDS(std::int64_t)
+  template std::vector<std::string> node_types_of(const Strings<Offset>&);
+OHM_NODE_TYPES(std::int32_t)
+OHM_NODE_TYPES(std::int64_t)
 
 }  // namespace ohm

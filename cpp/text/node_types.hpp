@@ -1,4 +1,4 @@
-// Ids with the kind of their node in front, as in "user:17", so that ids of two kinds may overlap.
+// Ids with the type of their node in front, as in "user:17", so that ids of two types may overlap.
 #pragma once
 
 #include "text/nodes.hpp"
@@ -39,6 +39,6 @@ std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<s
 
 // What stands before the first colon of the ids, each once, in the order of appearance.
 template <class Offset>
-std::vector<std::string> kinds_of(const Strings<Offset>& ids);
+std::vector<std::string> node_types_of(const Strings<Offset>& ids);
 
 }  // namespace ohm
