@@ -33,9 +33,12 @@ def test_help_and_version_import_nothing_heavy():
 import sys
 from ohmlearn._defaults import EPSILON, LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn.cli import main
-for args in ("--help", "label --help", "suggest --help", "paper run --help", "--version"):
+commands = ("", "label", "suggest", "paper run", "serve")
+for args in (*(f"{command} --help" for command in commands), "--version"):
     main(args.split(), standalone_mode=False)
-print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & sys.modules.keys()))
+heavy = {"numpy", "scipy", "sklearn", "joblib", "matplotlib"}
+heavy |= {"starlette", "uvicorn", "sqlite3", "asyncio"}
+print("heavy:", sorted(heavy & sys.modules.keys()))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Commands:\n  certify" in run.stdout
@@ -172,20 +175,3 @@ def test_defaults_are_the_same_in_python_and_on_the_command_line():
     for name in ("normalization", "calibration"):
         assert parameters[name] == default(ohmlearn.HFSClassifier, name)
     assert {options[command, "seed"] for command in ("label", "serve", "sparsify")} == {0}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("--source-col=u", "--from"), ("--no-header", "--read header=no"), ("--last", "--horizon")],
-)
-def test_options_of_earlier_versions_are_answered_with_their_new_names(old: str, new: str):
-    result = invoke("label", "edges.csv", old)
-    assert result.exit_code == 2
-    assert f"{old.partition('=')[0]} is no option now; use {new}\n" in result.stderr
-
-
-@pytest.mark.parametrize("given", ["header", "headers=yes", "header=perhaps"])
-def test_keys_that_cannot_be_right(given: str):
-    result = invoke("info", "edges.csv", "--read", given)
-    assert result.exit_code == 2
-    assert "Invalid value for '--read': " in result.stderr

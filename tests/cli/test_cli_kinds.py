@@ -88,13 +88,6 @@ def test_options_of_kinds(tmp_path: Path):
     assert "use --bipartite shop,tag, if not, --bipartite no" in result.output
     assert run("info", edges, "--bipartite", "no").stderr.count("\n") == 1
     assert "Nodes        80" in run("info", edges, "--bipartite", "columns").output
-    for options, problem in (
-        (("--bipartite", "a"), "'--bipartite': it needs two names"),
-        (("--bipartite", "a,a"), "two kinds need different names"),
-    ):
-        result = run("info", edges, *options)
-        assert result.exit_code == 2
-        assert problem in result.output
 
 
 def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):

@@ -1,6 +1,5 @@
 """``ohmlearn label``: shares of classes, methods, abstaining, and how good the answer is."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -95,26 +94,6 @@ def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
     assert "n_abstained" not in summarise(files)
     _, printed = run(files, tmp_path / "out.csv", "--min-probability", 0.9999)
     assert "Classes   none, because no label is likely enough\nAbstained 300 nodes" in printed
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_abstained_labels_are_null(tmp_path: Path, ending: str):
-    edges, labels, out = tmp_path / "e.csv", tmp_path / "l.csv", tmp_path / f"out.{ending}"
-    edges.write_text("a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(19)) + "50,51\n")
-    labels.write_text("node,label\n0,7\n1,7\n2,7\n17,9\n18,9\n19,9\n")
-    result = label(edges, "--labels", labels, "-o", out, "--min-probability", 0.6)
-    assert result.exit_code == 0, result.output
-    if ending == "parquet":
-        table = pytest.importorskip("pyarrow.parquet").read_table(out)
-        assert str(table.schema.field("label").type) == "int64"
-        found = table.to_pylist()
-    else:
-        found = [json.loads(line) for line in out.read_text().splitlines()]
-    answers = {row["node"]: (row["label"], row["abstained"]) for row in found}
-    assert len(found) == 22
-    assert answers[0] == (7, False)
-    assert answers[19] == (9, False)
-    assert answers[50] == answers[51] == (None, True)  # no evidence
 
 
 def test_the_method_chosen_is_printed(files, tmp_path: Path):

@@ -345,23 +345,6 @@ def test_other_files_are_no_states(days: list[Path], known: Path, state: Path):
     assert "a model that keeps all edges (--epsilon None) cannot" in label(*args).stderr
 
 
-def test_what_is_missing_is_named(days: list[Path], known: Path, state: Path):
-    for args, message in (
-        (["--labels", known], "Missing argument 'EDGES...'"),
-        ([days[0]], "Missing option '--labels'"),
-        (["--state", state, "--labels", known], f"there is no {state} yet; give the first EDGES"),
-        ([days[0], "--state", state], f"{state} has no labels yet; give them with --labels"),
-        (
-            [days[0], "--labels", known, "--state", state, "--report", state],
-            "are the same file",
-        ),
-    ):
-        result = label(*args)
-        assert result.exit_code == 2
-        assert message in result.stderr
-        assert not state.exists()
-
-
 def write_timed(path: Path, seed: int) -> Path:
     """Edges of one day, with dates."""
     lines = write_edges(path, seed).read_text().splitlines()

@@ -165,12 +165,6 @@ def test_old_edges_can_be_forgotten(
     assert [row["node"] for row in without] == [pick.node for pick in model.suggest_labels(5)]
 
 
-def test_a_window_without_edges_is_refused(timed: tuple[Path, Path]):
-    result = suggest(timed[0], "--since", 1000)
-    assert result.exit_code == 2
-    assert "no edge is at or after time 1000; the latest has time 156" in result.stderr
-
-
 def test_a_state_has_edges_and_labels(files: tuple[Path, Path], tmp_path: Path):
     edges, labels = files
     state, out = str(tmp_path / "state.ohm"), str(tmp_path / "out.csv")

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCES = re.compile(r"^```(pycon|console)\n(.*?)^```", re.M | re.S)
+README = ROOT / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -146,3 +148,20 @@ def test_every_public_name_has_an_example(home: str, name: str):
         return
     documented = getattr(import_part(home), name)
     assert ">>> " in documented.__doc__
+
+
+def test_session_is_one_of_the_documentation():
+    """There `test_examples_of_a_page` runs it."""
+    (session,) = re.findall(
+        r"^```console\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert BLOCKS
+    assert session in (DOCS / "start.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_example_prints_its_comments(code: str, capsys: pytest.CaptureFixture[str]):
+    exec(compile(code, str(README), "exec"), {})
+    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
+    assert len(promised) > 0
+    assert capsys.readouterr().out.splitlines() == promised

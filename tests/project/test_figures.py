@@ -32,7 +32,7 @@ def test_readme_has_no_other_figures():
     text = README.read_text(encoding="utf-8")
     assert "<!-- figures: solvers -->" in text
     assert len(UNITS.findall("2.3 s, 155 MiB, 17 times, 4 CPU s, 0.9%")) == 5
-    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)  # test_readme.py
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)  # test_documentation.py
     assert UNITS.findall(page.BLOCK.sub("", text)) == []
 
 

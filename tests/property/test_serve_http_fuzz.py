@@ -16,12 +16,11 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from serve_cases import serving
 from serve_http import REQUESTS, serve
 
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.http_page import PAGE
-from ohmlearn.serve.service import Service
-from ohmlearn.serve.settings import Settings
 
 N_REQUESTS = 10_000 if os.environ.get("OHMLEARN_LONG") else 60
 IDS = [f"{method} {path}" for method, path, *_ in REQUESTS]
@@ -50,15 +49,13 @@ ENCODINGS = ["gzip", "x-gzip", "deflate", "br", "identity", "gzip, gzip"]
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("secret-place") / "service"
-    service = Service(folder, Settings(every_seconds=0.5, certify_every=None))
-    service.start()
     # What is broken may look like a request whose rest is still to come.
-    with serve(service, limits=Limits(head_seconds=0.5, body_seconds=0.5)) as client:
+    limits = Limits(head_seconds=0.5, body_seconds=0.5)
+    with serving(folder, every_seconds=0.5) as service, serve(service, limits=limits) as client:
         client.post_csv("/v1/edges", "u,v\na,b\nb,c\nc,d\n")
         client.post_json("/v1/labels", {"labels": [{"node": "a", "label": "x"}]})
         client.leaks = [*LEAKS, b"secret-place", str(folder).encode()]
         yield client
-    service.stop()
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=IDS)

@@ -262,17 +262,6 @@ def test_an_extra_that_is_missing(monkeypatch, tmp_path):
     assert 'install it with pip install "ohmlearn[serve]"' in result.stderr
 
 
-def test_help_loads_neither_numpy_nor_the_server():
-    code = """
-import sys
-from ohmlearn.cli import main
-main(["serve", "--help"], standalone_mode=False)
-print(sorted({"numpy", "starlette", "uvicorn", "sqlite3", "asyncio"} & sys.modules.keys()))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("\n[]\n")
-
-
 # The runner, in this process.
 
 

@@ -14,22 +14,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from serve_cases import serving
 from serve_http import READ, WRITE, serve, wait_for
 
 from ohmlearn import client as client_module
 from ohmlearn.client import Client, ServerError
 from ohmlearn.serve.http_auth import Tokens
-from ohmlearn.serve.http_runner import listen, make_server
-from ohmlearn.serve.service import Service
-from ohmlearn.serve.settings import Settings
 
 
 @pytest.fixture
 def service(tmp_path):
-    service = Service(tmp_path / "folder", Settings(every_seconds=0.05))
-    service.start()
-    yield service
-    service.stop()
+    with serving(tmp_path / "folder", every_seconds=0.05) as service:
+        yield service
 
 
 @pytest.fixture
@@ -62,21 +58,6 @@ def edges_of(service):
     batch = next(iter(service._log))
     ids = np.asarray(service._log.nodes.ids())
     return ids[batch.u], ids[batch.v], batch.w, batch.t
-
-
-@contextmanager
-def serve_at(service, port):
-    """Serve at a port, in a thread."""
-    listener = listen("127.0.0.1", port)
-    server = make_server(service)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
 
 
 # With a real server.
@@ -217,18 +198,14 @@ def test_the_server_starts_again(tmp_path):
         thread = threading.Thread(target=keep_sending, args=(client,))
         thread.start()
         for round_ in range(3):
-            service = Service(tmp_path)
-            service.start()
-            with serve_at(service, port):
+            with serving(tmp_path) as service, serve(service, port=port):
                 seen = n_sent
                 wait_for(lambda seen=seen: n_sent > seen + 5)
                 if round_ == 2:
                     stop.set()
                     thread.join()
-            service.stop()
-    service = Service(tmp_path)
-    assert service.status()["edges"] == n_sent
-    service.stop()
+    with serving(tmp_path) as service:
+        assert service.status()["edges"] == n_sent
 
 
 # With a server that fails.

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from ohmlearn.errors import query_style
 from ohmlearn.nodes.node_ids import Strings, decode_strings
-from ohmlearn.reading.read_options import EDGE_ENDS, TIMES
 from ohmlearn.serve import decode_edges as decode_module
 from ohmlearn.serve.decode_edges import BadBody, decode_edges
 
@@ -72,11 +71,6 @@ class TestEachForm:
     def test_other_columns_are_ignored(self, form):
         columns = {"note": ["a", "b"], "T": [5, 6.5], "V": [3, 4], "x": [0, 1], "U": [1, 2]}
         assert read(encode(columns, form), form) == ([1, 2], [3, 4], None, [5.0, 6.5])
-
-    @pytest.mark.parametrize("name", TIMES)
-    def test_names_of_times(self, form, name):
-        u, v = EDGE_ENDS[TIMES.index(name)]
-        assert read(encode({u: [1], v: [2], name: [7]}, form), form) == ([1], [2], None, [7.0])
 
     def test_ids_that_are_not_of_the_type_of_the_log(self, form):
         body = encode({"u": [17, 5], "v": [-3, 2**40]}, form)
@@ -213,12 +207,6 @@ class TestJson:
 
 
 class TestCsv:
-    def test_ids_are_integers_if_all_are(self):
-        assert read(b"u,v\n1,2\n3,4", "csv")[0] == [1, 3]
-        assert read(b"u,v\n1,2\n3,007", "csv")[:2] == (["1", "3"], ["2", "007"])
-        raw = decode_edges(b"u,v,w\n1,2,1\nx,y,-1\n3,4,1", "csv", skip_bad=True)
-        assert ids(raw.u) == [1, 3]
-
     def test_headers_are_needed(self):
         assert "but the columns are '1', '2'" in str(refused(b"1,2\n3,4", "csv"))
         assert "a quote is not closed" in str(refused(b'"u,v\n1,2', "csv"))

@@ -35,7 +35,7 @@ from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.serve import kafka_consumer as consumer_module
 from ohmlearn.serve import kafka_messages as messages_module
 from ohmlearn.serve.decode_edges import decode_edges
-from ohmlearn.serve.kafka_consumer import Consumer, read_config
+from ohmlearn.serve.kafka_consumer import read_config
 from ohmlearn.serve.kafka_messages import DeadLetters, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
 from ohmlearn.serve.service import Service
@@ -109,18 +109,6 @@ def test_many_small_messages_share_batches(tmp_path, broker, topic, sender):
         assert consumer.status()["edges"] == 3000
         assert consumer._service.metrics()["batches_total"][0] < 300
     assert counted(tmp_path) == sender.sent
-
-
-def test_stop_and_start(tmp_path, broker, topic, sender):
-    for n_edges in (1, 50, 3):
-        sender.send(n_edges)
-        sender.flush()
-        with consuming(tmp_path, broker.address, topic) as consumer:
-            wait_for(lambda: consumer.status()["messages"] == 1)  # none of the earlier ones
-            first = consumer.status()
-            assert first["state"] in ("joining", "running")
-        assert consumer.status()["state"] == "stopped"
-    finish(tmp_path, broker, topic, sender)
 
 
 @pytest.mark.slow
@@ -473,19 +461,6 @@ def test_wrong_settings_are_refused(tmp_path, broker, topic, config, message):
     ):
         pass
     assert "secret-word" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"form": "xml"}, "form = 'xml'"), ({"topics": "edges"}, "list"), ({"topics": []}, "list")],
-)
-def test_wrong_arguments_are_refused(tmp_path, options, message):
-    service = Service(tmp_path)
-    try:
-        with pytest.raises(ValueError, match=message):
-            Consumer(service, bootstrap="127.0.0.1:1", **{"topics": ["edges"], **options})
-    finally:
-        service.stop()
 
 
 def test_read_config(tmp_path):

@@ -5,12 +5,12 @@ test knows which edges are live after the operations that were acknowledged.
 """
 
 import os
-import signal
 import sys
-import time
+from functools import partial
 
 import numpy as np
 import pyarrow.ipc  # noqa: F401 before forks, because it takes longer than the writers live
+from forks import kill_while_it_works
 
 from ohmlearn import EdgeLog
 
@@ -74,20 +74,8 @@ def serve(folder, seed):
     """
     for line in sys.stdin:
         number, delay = map(int, line.split())
-        reader, pipe = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            write(folder, seed, number, pipe)
-        os.close(pipe)
-        n_done = len(os.read(reader, 1))
-        time.sleep(delay * 1e-6)
-        os.kill(child, signal.SIGKILL)
-        while more := os.read(reader, 1 << 16):
-            n_done += len(more)
-        os.close(reader)
-        os.waitpid(child, 0)
-        print("killed", n_done, flush=True)
+        said = kill_while_it_works(partial(write, folder, seed, number), delay)
+        print("killed", len(said), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,20 @@ so long after its first message has become durable.
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import confluent_kafka
 import numpy as np
 from confluent_kafka import Producer
+from forks import kill_while_it_works
 
 from ohmlearn import EdgeLog
 from ohmlearn.serve.kafka_consumer import Consumer
@@ -218,22 +219,10 @@ def report(folder, address, topic, group, pipe):
 def serve(folder, address, topic):
     """Fork a consumer for each line, and kill it."""
     for number, line in enumerate(sys.stdin):
+        # A group of its own: in that of a killed member it would wait for the session timeout.
+        work = partial(report, folder, address, topic, f"{topic}-victim-{number}")
         delay = int(line)
-        reader, pipe = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            # A group of its own: in that of a killed member it would wait for the session timeout.
-            report(folder, address, topic, f"{topic}-victim-{number}", pipe)
-        os.close(pipe)
-        n_messages = len(os.read(reader, 1)) if delay < 0 else 0
-        time.sleep(abs(delay) * 1e-6)
-        os.kill(child, signal.SIGKILL)
-        while more := os.read(reader, 1 << 16):
-            n_messages += len(more)
-        os.close(reader)
-        os.waitpid(child, 0)
-        print(n_messages, flush=True)
+        print(len(kill_while_it_works(work, abs(delay), after_first=delay < 0)), flush=True)
 
 
 if __name__ == "__main__":

@@ -204,9 +204,9 @@ def read_all(raw):
 
 
 @contextmanager
-def serve(service, *, limits=None, **options):
+def serve(service, *, port=0, limits=None, **options):
     """Serve a service in a thread; yield a client."""
-    listener = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", port)
     server = make_server(service, limits=limits or Limits(), **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

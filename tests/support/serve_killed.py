@@ -8,16 +8,15 @@ Batch k has the edges of ``edges_of(k)`` and the id k; with the argument EVENTS,
 """
 
 import os
-import signal
 import sys
-import time
-import traceback
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import numpy as np
+from forks import kill_while_it_works
 
 from ohmlearn.reading.event_ids import hash_values
 from ohmlearn.reading.table_reader import RawBatch
@@ -74,26 +73,8 @@ def serve(folder: Path, has_events: bool) -> None:
     """Obey the lines of the standard input."""
     for line in sys.stdin:
         first, delay = map(int, line.split())
-        reader, pipe = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            try:
-                work(folder, has_events, first, pipe)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-        os.close(pipe)
-        said = os.read(reader, 1 << 16)
-        time.sleep(delay * 1e-6)
-        os.kill(child, signal.SIGKILL)
-        while more := os.read(reader, 1 << 16):
-            said += more
-        os.close(reader)
-        if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
-            print(said.decode(), flush=True)
-        else:
-            sys.exit("a process has ended before it was killed")
+        said = kill_while_it_works(partial(work, folder, has_events, first), delay)
+        print(said.decode(), flush=True)
 
 
 if __name__ == "__main__":
