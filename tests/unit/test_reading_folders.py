@@ -56,6 +56,9 @@ def test_names_of_folders_are_columns(days):
         seconds[4:],
         None,
     )
+    assert edges_of(days, time="day", latest="2027-01-01") == (pairs, seconds, None)
+    with pytest.raises(SourceError, match=r"folder, a time is 2026-01-02T.*, later"):
+        edges_of(days, time="day", latest="2026-01-01")
     with refuses(SourceError, parameter="where", value="size > 2"):
         edges_of(days, where="size > 2")
     with pytest.raises(SourceError, match="has no column 'hour' for where, only 'u', 'v', 'n'"):

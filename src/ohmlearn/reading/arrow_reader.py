@@ -53,7 +53,7 @@ class ArrowSource(Source):
         yield from self._convert(self._read(), kind)
 
     def _number(
-        self, columns: ColumnChoice, batches: Iterable[Any], n_batches: int = 0
+        self, columns: ColumnChoice, batches: Iterable[Any], n_batches: int | None = None
     ) -> Iterator[Found]:
         """Yield the record batches of the whole source."""
         row = 0
@@ -149,7 +149,7 @@ class ArrowFile(ArrowSource):
                 return
             count = getattr(reader, "num_record_batches", None)  # a stream does not say it
             batches = reader if count is None else map(reader.get_batch, range(count))
-            yield from self._number(columns, _validate(batches), count or 0)
+            yield from self._number(columns, _validate(batches), count)
 
 
 def _validate(batches: Iterable[Any]) -> Iterator[Any]:

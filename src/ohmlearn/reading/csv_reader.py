@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, takewhile
 from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
-from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.errors import Setting
 from ohmlearn.nodes.node_ids import Strings
-from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
+from ohmlearn.reading.byte_blocks import line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, find_ends, is_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
@@ -119,42 +117,18 @@ class TextSource(Source):
     ) -> None:
         super().__init__(name, options, pipe)
         self._style = style
-        self._begun: tuple[ByteSource, Iterator[bytes], TextPlan] | None = None
 
     def inspect(self) -> None:
-        """Read the beginning of a file; the first one stays open for the first pass."""
+        """Read the beginning of a file."""
         if self.pipe is None:
-            source, blocks, plan = self._start(None)
-            self.columns = plan.columns
-            if self.stays_open:
-                self._begun, self._process = (source, blocks, plan), os.getpid()
-                self._close = finalize(self, source.close)
-            else:
-                source.close()
-
-    def _start(self, kind: str | None) -> tuple[ByteSource, Iterator[bytes], TextPlan]:
-        """Open the file, or take the one that is open, and read its beginning."""
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            self._close.detach()
-            # A forked child shares the position in the file with its parent.
-            is_same = kind in (None, "string" if begun[2].layout.strings else "int64")
-            if is_same and self._process == os.getpid():
-                return begun
-            begun[0].close()
-        source = self.open()
-        blocks = line_blocks(source)
-        try:
-            return source, blocks, self._plan(blocks, kind)
-        except BaseException:
-            source.close()
-            raise
+            with self.open() as source:
+                self._plan(line_blocks(source), None)
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
-        source, blocks, plan = self._start(kind)
-        with source:
-            self.columns = plan.columns
+        with self.open() as source:
+            blocks = line_blocks(source)
+            plan = self._plan(blocks, kind)
             blocks = chain([plan.text], blocks)
             bad: list[tuple[int, str]] = []  # rows that cannot be compared
 
@@ -212,7 +186,8 @@ class TextSource(Source):
         if not (layout.attributes or (layout.dates and layout.delimiter == "")):
             layout.n_fields = len(fields)
         if layout.attributes:
-            columns = columns._replace(w=2, guessed=f"{columns.guessed}, in dicts".strip(", "))
+            guessed = f"{columns.guessed}, in dicts".strip(", ")
+            self.columns = columns = columns._replace(w=2, guessed=guessed)
         return TextPlan(columns, layout, block, line)
 
     def _choose_ids(

@@ -115,7 +115,6 @@ class EdgeStream(Edges, Shown):
         for source in sources:
             source.times = self.times
             source.keeps_codes = True
-        sources[0].stays_open = not sources[0].is_remote
         inspect_all(sources)
         if sources[0].columns is not None:
             self._note_columns(sources[0])

@@ -486,6 +486,8 @@ def explain_remote(name: str, error: Exception, done: str = "reached") -> Except
     if isinstance(error, SourceError | ImportError | TypeError):
         return error
     shown, said = show_name(name), shorten(str(error), MOST_SAID, placeholder=" ...")
+    if said.endswith(" ...") and ". " in said:  # whole sentences are better
+        said = said[: said.rindex(". ") + 1]
     if _is_denied(error):
         return PermissionError(
             f"{shown}: access is denied; check the credentials and the name ({said})"

@@ -92,7 +92,6 @@ class Source(ABC):
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
     reads_files = False  # so that threads may read ahead: no code of the user runs in them
     keeps_codes = False  # whether batches may have `CodedIds` ids
-    stays_open = False  # whether a file stays open between `inspect` and the first pass
 
     def __init__(
         self,
