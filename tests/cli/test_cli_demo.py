@@ -43,6 +43,7 @@ def test_shares_of_right_labels_are_counted_over_unlabelled_points(found: demo.D
     assert found.agreement(found.exact) == 1.0
 
 
+@pytest.mark.slow
 def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     page = tmp_path / "demo.html"
     result = CliRunner().invoke(main, ["demo", *SMALL, "-o", str(page)])

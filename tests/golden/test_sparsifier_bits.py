@@ -55,9 +55,8 @@ TIMED = {
 }
 COPIED = OPTIONS | TIMED | {"paper": {"epsilon": 0.9, "scheme": "paper"}}
 FURTHER = np.random.default_rng(0).integers(0, 300, (2, 100_000))
-
-
-CASES = [(w, o) for w in WEIGHTS for o in COPIED if o != "paper" or w == "equal"]  # it is slow
+CASES = [(w, o) for w in WEIGHTS for o in COPIED if o != "paper"]
+CASES += [pytest.param("equal", "paper", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("n_jobs", ["same", 2])

@@ -45,8 +45,14 @@ def draw(family, rng):
 FAMILIES = ["graph only", "features only", "sum", "noisy features"]
 
 
-def standardise(X):
-    return (X - X.mean(axis=0)) / X.std(axis=0)
+def three_answers(both, by_graph, alone, graph, X, y, known):
+    """Return what is found with features and graph, with the graph, and with the features."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the graph does not help, some nodes have no edges
+        found = both(graph=graph, random_state=0).fit(X, y).transduction_
+        other = by_graph(epsilon=None, random_state=0).fit_edges(graph, y).transduction_
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    return found, other, alone.fit(Z[known], y[known]).predict(Z)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -58,19 +64,9 @@ def test_numbers(family):
         known = np.sort(rng.choice(len(values), 40, replace=False))
         y = np.full(len(values), np.nan)
         y[known] = values[known]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the graph does not help, some nodes have no edges
-            both = GraphFeatureRegressor(graph=graph, random_state=0).fit(X, y).transduction_
-            by_graph = HFSRegressor(epsilon=None, random_state=0).fit_edges(graph, y)
-        Z = standardise(X)
-        alone = Ridge().fit(Z[known], y[known]).predict(Z)
-        unknown = np.isnan(y)
-        errors.append(
-            [
-                np.mean((found - values)[unknown] ** 2) / values.var()
-                for found in (both, by_graph.transduction_, alone)
-            ]
-        )
+        answers = three_answers(GraphFeatureRegressor, HFSRegressor, Ridge(), graph, X, y, known)
+        squares = [np.mean((found - values)[np.isnan(y)] ** 2) for found in answers]
+        errors.append(squares / values.var())
     both, by_graph, alone = np.sqrt(np.mean(errors, axis=0))
     assert both < 1.05 * min(by_graph, alone) + 0.005
     if family == "sum":
@@ -85,15 +81,10 @@ def test_classes(family):
         graph, X, values = draw(family, rng)
         truth = np.searchsorted(np.quantile(values, [1 / 3, 2 / 3]), values)
         y = np.where(rng.random(len(truth)) < 0.12, truth, -1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y).transduction_
-            by_graph = HFSClassifier(epsilon=None, random_state=0).fit_edges(graph, y)
-        Z = standardise(X)
-        alone = LogisticRegression(C=0.3, max_iter=1000).fit(Z[y >= 0], y[y >= 0]).predict(Z)
-        unknown = y < 0
-        shares.append(
-            [np.mean((found == truth)[unknown]) for found in (both, by_graph.transduction_, alone)]
+        alone = LogisticRegression(C=0.3, max_iter=1000)
+        answers = three_answers(
+            GraphFeatureClassifier, HFSClassifier, alone, graph, X, y, known=y >= 0
         )
+        shares.append([np.mean((found == truth)[y < 0]) for found in answers])
     both, by_graph, alone = np.mean(shares, axis=0)
     assert both > max(by_graph, alone) - 0.005

@@ -95,7 +95,7 @@ def test_fewer_passes_widen_the_bounds(n_starts, max_passes):
     assert longer.epsilon_bound <= found.epsilon_bound + ROUNDING
 
 
-@pytest.mark.parametrize("eta", [0.3, 0.1, 0.01])
+@pytest.mark.parametrize("eta", [0.3, 0.1, pytest.param(0.01, marks=pytest.mark.slow)])
 def test_stops_when_bounds_are_as_close_as_asked(eta):
     g = gallery.grid2d(20, 20)
     h = sample(g, 0)
