@@ -44,6 +44,7 @@ def test_scores_solve_the_dense_system(problem, gamma, stable):
     found = solve_hfs(graph, labelled, Y, gamma=gamma, normalization="stable" if stable else None)
     np.testing.assert_allclose(found.f, expected, atol=1e-7 * max(1.0, np.abs(expected).max()))
     assert np.array_equal(found.reached, reached)
+    assert not found.f[~reached].any()
     u, v, w = graph.edges()
     halves = [(u, v, w / 2), (v, u, w / 2)]
     again = refine(
