@@ -1,3 +1,5 @@
+"""Parameters: their ranges, seeds, threads and memory."""
+
 import inspect
 import re
 from numbers import Integral, Real

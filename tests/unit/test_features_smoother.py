@@ -1,3 +1,5 @@
+"""`GraphSmoother`: which graphs and features it takes, and what it returns."""
+
 import numpy as np
 import pytest
 import scipy.sparse

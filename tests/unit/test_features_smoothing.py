@@ -1,3 +1,5 @@
+"""Smoothed features against the dense formula, in any form and of any size."""
+
 import numpy as np
 import pytest
 import scipy.sparse
