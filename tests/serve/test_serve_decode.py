@@ -4,6 +4,7 @@ The readers themselves are tested in tests/unit; here is what a server adds to t
 """
 
 import contextlib
+import gzip
 import io
 import json
 import time
@@ -204,6 +205,11 @@ class TestJson:
         why = "row 2: the line has 1,200,022 bytes, but a row may have at most 1,048,576"
         assert str(refused(body, "ndjson")).startswith(why)
         assert decode_edges(body, "ndjson", skip_bad=True).n_bad == 1
+
+    def test_compressed_content_is_not_decompressed(self):
+        body = gzip.compress(b'{"u":1,"v":2}\n' * 100)
+        assert "is not JSON" in str(refused(body, "ndjson"))
+        assert "columns" in str(refused(body, "csv"))
 
 
 class TestCsv:

@@ -314,6 +314,12 @@ def test_handshakes_must_come_in_time(tmp_path):
         assert read_all(silent) == b""
 
 
+def test_idle_connections_are_closed(quick):
+    with quick.connect() as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_all(raw).count(b"HTTP/1.1 200 ") == 1  # returns, so it was closed
+
+
 def test_bodies_must_come_in_time(quick):
     with quick.connect() as raw:
         raw.sendall(HEAD + b"Content-Length: 100\r\n\r\nu,v\n")
@@ -481,6 +487,14 @@ def test_an_offer_of_another_protocol_is_ignored(small):
     get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + offer + b"\r\n"
     assert small.send_raw(get).startswith(b"HTTP/1.1 200 ")
     assert small.send_raw(get * 3000).count(b"HTTP/1.1 200 ") <= 1
+
+
+def test_pipelined_requests_are_answered_in_turn(small):
+    one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /v1/map HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = small.send_raw(one * 3 + last)
+    assert answer.count(b"HTTP/1.1 200 ") == 4
+    assert answer.endswith(b'{"version":1,"nodes":[],"links":[]}')
 
 
 def test_file_limit():
