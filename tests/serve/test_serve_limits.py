@@ -316,6 +316,7 @@ def test_handshakes_must_come_in_time(tmp_path):
 
 def test_idle_connections_are_closed(quick):
     with quick.connect() as raw:
+        raw.settimeout(4)  # less than the 5 seconds of uvicorn
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert read_all(raw).count(b"HTTP/1.1 200 ") == 1  # returns, so it was closed
 
