@@ -198,7 +198,7 @@ def test_solve_with_integer_ids(tmp_path):
         (["sparsify", "e.csv", "-o", "h.xls"], "h.xls: the name must end in one of .parquet"),
         (["info", "e.csv", "--from", "nope"], "has no column 'nope', only 'u', 'v'"),
         (["solve", "e.csv", "b.csv", "-o", "x.csv"], "row 2: node '9' is not in the graph"),
-        (["solve", "e.csv", "names.csv", "-o", "x.csv"], "row 2: 'a' is not an integer"),
+        (["solve", "e.csv", "names.csv", "-o", "x.csv"], "row 2: the ids of the edges are"),
         (["solve", "e.csv", "words.csv", "-o", "x.csv"], "row 4: 'b' is not a number: 'x'"),
         (["solve", "e.csv", "empty.csv", "-o", "x.csv"], "a header, a column of node ids"),
         (["solve", "e.csv", "same.csv", "-o", "x.csv"], "must have different names, and none may"),

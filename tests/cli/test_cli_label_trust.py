@@ -165,6 +165,17 @@ def test_an_answer_of_all_edges_has_a_residual(files, tmp_path: Path):
     assert (kept["passes"], max(kept["residual"]) < 1e-6) == (1, True)
 
 
+def test_one_pass_is_enough_and_a_label_alone_is_not_left_out(tmp_path: Path):
+    edges, labels = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    edges.write_text("src,dst\n" + "".join(f"a{i},a{i + 1}\n" for i in range(9)) + "b0,b1\n")
+    labels.write_text("node,label\na0,x\na1,x\na8,y\na9,y\nb0,y\n")
+    printed = label(edges, "--labels", labels, "--passes", 3, "-o", tmp_path / "out.csv").stderr
+    assert "Passes    1, residual " in printed
+    assert "(one is enough, because all edges are kept)" in printed
+    assert "5 of them with a label given" in printed
+    assert "estimated from 4 labels (1 more is connected to no other label)" in printed
+
+
 def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     pytest.importorskip("matplotlib")
     from pages import Page

@@ -59,6 +59,17 @@ def test_suggestions_are_those_of_python(files: tuple[Path, Path]):
     assert "8 of 140 nodes suggested: 1 in components without a label, " in result.stderr
 
 
+def test_present_labels_follow_the_class_prior_as_those_of_label_do(files: tuple[Path, Path]):
+    edges, labels = files
+    prior = ["--labels", labels, "--passes", 1, "--class-prior", "red=0.9,blue=0.1"]
+    args = ["label", str(edges), *map(str, prior)]
+    known = {row["node"]: row["label"] for row in rows_of(invoke(*args))}
+    rows = rows_of(suggest(edges, *prior, "-k", 20))
+    assert [row["label"] for row in rows] == [known[row["node"]] for row in rows]
+    without = {row["node"]: row["label"] for row in rows_of(suggest(edges, *prior[:4], "-k", 40))}
+    assert any(without.get(row["node"], row["label"]) != row["label"] for row in rows)
+
+
 def test_without_labels(files: tuple[Path, Path]):
     edges, _ = files
     rows = rows_of(suggest(edges, "-k", 3))

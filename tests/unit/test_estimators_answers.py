@@ -111,7 +111,7 @@ def test_class_prior():
         assert np.array_equal(named.label_distributions_, model.label_distributions_)
         # Within each class the order of the probabilities is that without a prior.
         assert np.all(np.diff(model.label_distributions_[:, 1]) > -1e-12)
-    for prior, message in (({0: 1}, "no proportion of 1"), ({0: 1, 1: 1, "x": 1}, "has 'x'")):
+    for prior, message in (({0: 1}, "for the class 1"), ({0: 1, 1: 1, "x": 1}, ": 'x' is")):
         with pytest.raises(ValueError, match=message):
             HFSClassifier(class_prior=prior).fit_edges(graph, y)
     for prior in ([1.0], [0.0, 1.0], [1, 1, 1]):

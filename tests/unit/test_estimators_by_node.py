@@ -294,6 +294,18 @@ def test_names_of_networkx_are_ids():
     assert model.transduction_.tolist() == expected.tolist()
 
 
+def test_labels_of_a_networkx_graph_are_no_argument_of_fit_and_no_attribute():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.path_graph(4)
+    with pytest.raises(TypeError, match=r"for a graph call fit_edges\(G, y\)"):
+        HFSClassifier().fit(G, {0: "a", 3: "b"})
+    networkx.set_node_attributes(G, {0: "a", 3: "b"}, "label")
+    with pytest.raises(FileNotFoundError, match=r"dict\(G.nodes\(data='label'\)\)"):
+        HFSClassifier().fit_edges(G, "label")
+    model = HFSClassifier(random_state=0).fit_edges(G, dict(G.nodes(data="label")))
+    assert model.transduction_.tolist() == ["a", "a", "b", "b"]
+
+
 LARGE = 2**60 + 1  # which float64 cannot hold
 
 

@@ -229,7 +229,7 @@ def test_ids_of_labels_are_read_as_those_of_the_edges(tmp_path):
     path.write_text("10,20\n20,30\n")
     model = HFSClassifier(random_state=0).fit_edges(read_edges(path), {"10": "a", "30": "b"})
     assert model.labelled_.tolist() == [0, 2]
-    with pytest.raises(ValueError, match="y: 'x1' is not an integer, but the ids"):
+    with pytest.raises(ValueError, match="y: the ids of the edges are integers, but 'x1' is"):
         model.relabel({"x1": "a", "10": "b"})
     with pytest.raises(ValueError, match="no edge has any of these nodes, such as 11"):
         HFSClassifier(random_state=0).fit_edges(read_edges(path), {11: "a", 12: "b"})

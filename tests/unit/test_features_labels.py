@@ -349,7 +349,7 @@ def test_class_prior_makes_up_for_labels_that_were_chosen():
     shares = [model.label_distributions_[other, 1].mean() for model in (plain, known)]
     assert shares[1] < 0.8 * shares[0]
     assert np.mean(known.transduction_ == truth) > np.mean(plain.transduction_ == truth)
-    with pytest.raises(ValueError, match="class_prior has no proportion of 1"):
+    with pytest.raises(ValueError, match="class_prior: no proportion is given for the class 1;"):
         GraphFeatureClassifier(graph=graph, class_prior={0: 1.0}).fit(points, y)
 
 

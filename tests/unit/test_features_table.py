@@ -270,7 +270,7 @@ def test_ids_follow_the_rules_of_labels():
     assert NodeFeatures([[1], [2]], ids=["8", "7"]).match(integers).numbers.tolist() == [1, 0]
     texts = table_of(["7", "8"])
     assert NodeFeatures([[1], [2]], ids=[8, 7]).match(texts).numbers.tolist() == [1, 0]
-    with pytest.raises(SourceError, match="row 1: 'x' is not an integer, but the ids of the edges"):
+    with pytest.raises(SourceError, match="row 1: the ids of the edges are integers, but 'x'"):
         NodeFeatures([[1], [2]], ids=["7", "x"]).match(integers)
     with pytest.raises(SourceError, match="the rows 0 and 1 are of the same node, 7"):
         NodeFeatures([[1], [2]], ids=["7", "7.0"]).match(integers)

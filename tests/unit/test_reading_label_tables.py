@@ -130,12 +130,12 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes = NodeTable()
     nodes.add([7])
     for name, what in {
-        "ann": "is not an integer",
-        "007": "has zeros in front",
-        str(2**63): "is not an integer",
+        "ann": "the ids of the edges are integers, but 'ann' is not",
+        "007": "'007' has zeros in front, but the ids of the edges are integers",
+        str(2**63): f"the ids of the edges are integers, but '{2**63}' is not",
     }.items():
         labels = find_classes({name: "x"}, ids=nodes)._replace(path="y.csv")
-        with pytest.raises(SourceError, match=f"y.csv: '{name}' {what}, but the ids of the edges"):
+        with pytest.raises(SourceError, match=f"y.csv: {what}"):
             number_labels(labels, nodes)
 
 

@@ -71,6 +71,15 @@ def test_functions_that_cannot_be(tmp_path):
             read_edges(([0], [1]), weight_col=given)
     path = tmp_path / "e.csv"
     path.write_text("u,v,amount\n1,2,5\n1,2,-5\n")
+    pyarrow = pytest.importorskip("pyarrow")
+    known = "functions of it are amount:log, amount:sqrt and amount:cap=0.99"
+    for source in (path, pyarrow.table({"u": [1], "v": [2], "amount": [5]})):
+        with pytest.raises(SourceError, match=f"has no column 'amount:sq', .*; {known}"):
+            list(read_edges(source, weight_col="amount:sq"))
+        with pytest.raises(SourceError, match=r"has no column 'price:sq', [^;]*$"):
+            list(read_edges(source, weight_col="price:sq"))
+    with pytest.raises(SourceError, match="functions of it are 2:log"):
+        list(read_edges(path, weight_col="2:sq", header=False))
     with pytest.raises(SourceError, match="row 3: weights must not be negative"):
         list(read_edges(path, weight_col="amount:log"))
     path.write_text("u,v,amount\n1,2,0\n1,2,0\n3,4,1\n")
@@ -159,7 +168,7 @@ def test_labels_are_checked_before_edges_are_read(tmp_path):
     rows = "".join(f"{i},{i + 1}\n" for i in range(200_000))
     edges.write_text(f"src,dst\n{rows}3,\n")  # the last row is bad
     labels.write_text("node,label\nann,red\n")
-    with pytest.raises(SourceError, match=r"y\.csv: 'ann' is not an integer"):
+    with pytest.raises(SourceError, match=r"y\.csv: .* are integers, but 'ann' is not"):
         HFSClassifier().fit_edges(edges, labels)
 
 

@@ -10,10 +10,10 @@ import click
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_model import (
+    CLASS_PRIOR,
     FEATURE_METHODS,
     METHODS,
     check_feature_options,
-    check_prior,
     check_read_labels,
     has_many_classes,
     label_with_features,
@@ -112,13 +112,7 @@ METHOD_OPTIONS = (
         "the one that predicts left-out labels better. With --features: logistic regression "
         "(default), or gradient boosting, which needs more labels.",
     ),
-    cli.option(
-        "--class-prior", multiple=True, callback=check_prior, metavar="NAME=PROPORTION,...|labels",
-        group="Method",
-        help="Known proportions of the classes among all nodes, such as ham=0.7,spam=0.3, which "
-        "the answers then have; may be repeated. With labels, the proportions among the labels, "
-        "if these are many and drawn at random.",
-    ),
+    CLASS_PRIOR,
     cli.epsilon_option(LABEL_EPSILON),
     cli.MAX_EDGES,
     cli.option(

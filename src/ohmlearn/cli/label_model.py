@@ -9,7 +9,7 @@ import click
 
 from ohmlearn.cli.messages import note
 from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
-from ohmlearn.cli.options import Options, was_given
+from ohmlearn.cli.options import Options, option, was_given
 from ohmlearn.errors import Param
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = [
+    "CLASS_PRIOR",
     "FEATURE_METHODS",
     "MANY",
     "METHODS",
     "as_list",
     "check_feature_ids",
     "check_feature_options",
-    "check_prior",
     "check_read_labels",
     "fit_features",
     "has_many_classes",
@@ -137,6 +137,15 @@ def read_prior(given: tuple[str, ...], labels: dict[str, Any]) -> Any:
     return prior
 
 
+CLASS_PRIOR = option(
+    "--class-prior", multiple=True, callback=check_prior, metavar="NAME=PROPORTION,...|labels",
+    group="Method",
+    help="Known proportions of the classes among all nodes, such as ham=0.7,spam=0.3, which the "
+    "answers then have; may be repeated. With labels, the proportions among the labels, if these "
+    "are many and drawn at random.",
+)  # fmt: skip
+
+
 def _read_proportion(text: str, name: str) -> float:
     try:
         number = float(text)
@@ -180,12 +189,14 @@ def model_choices(options: Options, labels: dict[str, Any]) -> dict[str, Any]:
 
     With --features, they are about the model of features, which a state does not keep.
     """
-    if "method" not in options or options["features_file"] is not None:
+    if options.get("features_file") is not None:
         return {}
+    prior = {"class_prior": read_prior(options["class_prior"], labels)}
+    if "method" not in options:
+        return prior
     names = ("normalization", "calibration")
-    return {
+    return prior | {
         "method": options["method"] or METHODS[0],
-        "class_prior": read_prior(options["class_prior"], labels),
         "gamma": "auto" if options["gamma"] is None else options["gamma"],
         **{name: None if options[name] == "none" else options[name] for name in names},
     }

@@ -156,7 +156,10 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("Passes", f"1; {what if epsilon > 0 else all_kept}"))
     elif "residual" in summary:
         residual = f"{max(summary['residual']):.2g}"
-        lines.append(("Passes", f"{summary['passes']}, residual {residual} (full graph)"))
+        passes, of = summary["passes"], "full graph"
+        if passes == 1:
+            of = "one is enough, because all edges are kept"
+        lines.append(("Passes", f"{passes}, residual {residual} ({of})"))
     else:
         epsilon = f"epsilon about {summary['epsilon_estimate']:.2g}, estimated"
         lines.append(("Passes", f"1, so labels are those of the edges kept ({epsilon})"))

@@ -7,6 +7,7 @@ import click
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_model import (
+    CLASS_PRIOR,
     check_read_labels,
     make_parameters,
     read_label_file,
@@ -44,7 +45,7 @@ __all__ = ["suggest"]
 # What a state has already, or cannot have.
 STATED = (
     "labels_file", "cluster", "half_life", "horizon", "since", "epsilon", "max_edges", "passes",
-    "seed",
+    "seed", "class_prior",
 )  # fmt: skip
 KINDS = {
     "component": "in components without a label",
@@ -74,6 +75,7 @@ existing_file = click.Path(exists=True, dir_okay=False)
     ),
     cli.OUTPUT,
     cli.CSV_SAFE,
+    CLASS_PRIOR,
     cli.epsilon_option(LABEL_EPSILON),
     cli.MAX_EDGES,
     cli.option(
@@ -132,6 +134,8 @@ def _check_options(options: cli.Options) -> None:
     """Refuse combinations of options that mean nothing."""
     check_read_labels(options)
     if options["state"] is None:
+        if options["class_prior"] and options["labels_file"] is None:
+            raise click.UsageError("--class-prior needs --labels")
         if not options["edges"]:
             raise click.UsageError("Missing argument 'EDGES...'.")
         return
@@ -159,7 +163,7 @@ def _fit(options: cli.Options, excluded: "Names | None") -> "Fitted":
             if excluded is not None:
                 check_ids(edges, *excluded)
             edges = watch_edges(edges, options, needs_edges=True)
-        p = make_parameters(options, edges.rereadable, **forgetting.parameters)
+        p = make_parameters(options, edges.rereadable, labels, **forgetting.parameters)
         if labels is None:
             found = Labelling(p, KeptGraph.start(p))
             with phase(Phase("reading edges", 1, 1)):

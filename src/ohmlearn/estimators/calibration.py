@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+MOST_NAMES = 5  # of classes in a message
 ROUNDING = 0.005  # how far the sum of rounded proportions may be from 1
 TEMPERATURES: Floats = np.geomspace(1 / 60, 50, 25)
 FRACTIONS: Floats = np.linspace(0.005, 0.995, 34)
@@ -244,11 +245,15 @@ def check_proportions(given: object, classes: NDArray[Any], *, warns: bool = Fal
         missing = [name for name in names if name not in given]
         unknown = [name for name in given if name not in names]
         if missing or unknown:
-            what = f"has no proportion of {missing[0]!r}" if missing else f"has {unknown[0]!r}"
-            if missing and unknown:
-                some = " and ".join(map(repr, unknown[:2]))
-                what += f", and {some} {'is no class' if len(unknown) == 1 else 'are no classes'}"
-            raise InputError(f"{Param('class_prior')} {what}; the labels have the classes {names}")
+            what = [f"no proportion is given for the class {missing[0]!r}"] if missing else []
+            if unknown:
+                are = "is" if len(unknown) == 1 else "are"
+                what.append(f"{' and '.join(map(repr, unknown[:2]))} {are} not among the classes")
+            shown = ", ".join(map(repr, names[:MOST_NAMES]))
+            if len(names) > MOST_NAMES:
+                shown += f" and {len(names) - MOST_NAMES:,} more"
+            why = f"{', and '.join(what)}; the labels have the classes {shown}"
+            raise InputError(f"{Param('class_prior')}: {why}")
         given = [given[name] for name in names]
     try:
         values = np.asarray(given, dtype=np.float64)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import Phase, phase
-from ohmlearn.checks.edge_arrays import is_table, maker_of
+from ohmlearn.checks.edge_arrays import is_from, is_table, maker_of
 from ohmlearn.checks.parameters import Constraints
 from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
@@ -588,11 +588,11 @@ optional
             if reset:
                 self.n_features_in_ = X.n_nodes
             return X
-        maker = "" if isinstance(X, Graph) else maker_of(X)
+        maker = "" if isinstance(X, Graph) or is_from("networkx", X) else maker_of(X)
         if maker is not None and not scipy.sparse.issparse(X):
             raise TypeError(
                 f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
-                f"graph call fit_edges({maker + '(G)' if maker else 'graph'}, y)"
+                f"graph call fit_edges({maker + '(G)' if maker else 'G'}, y)"
             )
         if not precomputed:
             refuse_inexact(X)

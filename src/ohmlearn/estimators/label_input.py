@@ -22,7 +22,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.column_choice import is_id
-from ohmlearn.reading.label_table import as_node_ids, gather, read_labels
+from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source
 
 __all__ = [
@@ -640,13 +640,26 @@ def pair_by_node(
 ) -> tuple[Any, Any]:
     """Return labels and their weights, as dicts if the labels are given by node; a path is read."""
     if isinstance(y, str | os.PathLike):
-        y = read_labels(os.fspath(y), numbers=numbers)
+        y = _read_labels(os.fspath(y), numbers)
         sample_weight = y.weights if sample_weight is None else sample_weight
     _refuse_pairs(y, by_index)
     labels = by_node(y, by_index=by_index)
     if isinstance(labels, Mapping):  # else weights are in the order of the nodes, too
         sample_weight = by_node(sample_weight, by_index=True)
     return labels, sample_weight
+
+
+def _read_labels(path: str, numbers: bool) -> FileLabels:
+    """Return the labels of a file; a single word may be meant as an attribute of the nodes."""
+    try:
+        return read_labels(path, numbers=numbers)
+    except FileNotFoundError as error:
+        if not path.isidentifier():
+            raise
+        raise FileNotFoundError(
+            f"{error}; labels are a path, an array or a dict {{node: label}}, which is "
+            f"dict(G.nodes(data={path!r})) for an attribute of a networkx graph"
+        ) from error
 
 
 def _refuse_pairs(y: object, by_index: bool) -> None:

@@ -232,16 +232,23 @@ class _Choice:
     def find(self, column: Column) -> int:
         """Return the position of a column that the options name."""
         if isinstance(column, str):
+            why = f"has no column {column!r}, only {self.show_names()}"
             if self.names is None:
-                refuse_source(
-                    self.source, f"has no names of columns, so there is no column {column!r}"
-                )
-            if column not in self.names:
-                refuse_source(self.source, f"has no column {column!r}, only {self.show_names()}")
+                why = f"has no names of columns, so there is no column {column!r}"
+            if self.names is None or column not in self.names:
+                refuse_source(self.source, why + self.about_functions(column))
             return self.names.index(column)
         if not 0 <= column < self.n_columns:
             refuse_source(self.source, f"has no column {column}, only {self.n_columns} of them")
         return column
+
+    def about_functions(self, column: str) -> str:
+        """Return the functions of a column, if the weights seem to be an unknown one of it."""
+        one, colon, _ = column.partition(":")
+        is_column = one in (self.names or ()) or (one.isdecimal() and int(one) < self.n_columns)
+        if not (colon and is_column and column == self.options.weight_col):
+            return ""
+        return f"; functions of it are {one}:log, {one}:sqrt and {one}:cap=0.99"
 
     def show_names(self) -> str:
         """Return the names of the columns, or how many there are, for messages."""

@@ -218,7 +218,6 @@ def as_node_ids(
     numbers = [_core.parse_whole(name.strip().encode()) for name in names]
     if None in numbers:
         at = numbers.index(None)
-        why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
         short = names[at].strip().lstrip("0")
         if short and _core.parse_whole(short.encode()) is not None:
             refuse(
@@ -226,7 +225,12 @@ def as_node_ids(
                 f"{ids[at]!r} has zeros in front, but the ids of the edges are integers; write it "
                 f"as {short}, or, if those have zeros, too, read them with {STRINGS}",
             )
-        refuse(at, f"{why}; read those with {STRINGS}")
+        refuse(
+            at,
+            f"the ids of the edges are integers, but {ids[at]!r} is not; if the edges have such "
+            f"ids in later rows, read the edges (not this table) with {STRINGS}; otherwise this "
+            f"table is about other nodes",
+        )
     return np.array(numbers, dtype=np.int64)
 
 

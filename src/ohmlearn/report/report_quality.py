@@ -66,8 +66,10 @@ def _estimate_accuracy(answer: Any) -> dict[str, Any]:
             "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
             "you know the proportions"
         ]
-    estimate = answer.accuracy()._asdict()
-    return {"accuracy_estimate": estimate, "accuracy_caveats": caveats}
+    found = {"accuracy_estimate": answer.accuracy()._asdict(), "accuracy_caveats": caveats}
+    if not answer.has_features:
+        found["n_labels_alone"] = int(np.count_nonzero(~answer.left_out.connected))
+    return found
 
 
 def describe_accuracy(quality: dict[str, Any]) -> str:
@@ -82,6 +84,8 @@ def describe_accuracy(quality: dict[str, Any]) -> str:
     'about 84% right (79-88%), estimated from 120 labels; for the 410 of 500 nodes that get a label'
     """
     text = str(AccuracyEstimate(**quality["accuracy_estimate"]))
+    if n_alone := quality.get("n_labels_alone"):
+        text += f" ({n_alone:,} more {'is' if n_alone == 1 else 'are'} connected to no other label)"
     without = quality.get("n_without_answer", quality.get("n_unreached", 0))
     if without:
         n_nodes = quality["n_nodes"]
