@@ -11,7 +11,7 @@ from row_files import write_rows
 from stream_cases import edges
 
 import ohmlearn
-from ohmlearn import EdgeLog, HFSClassifier, NodeTable, StreamingSparsifier
+from ohmlearn import EdgeLog, NodeTable
 from ohmlearn.estimators.label_input import find_classes, number_labels
 from ohmlearn.reading import SourceError
 from ohmlearn.reading.label_table import as_node_ids, read_labels
@@ -244,29 +244,6 @@ def test_float_ids_of_labels(tmp_path):
         assert [str(node).removeprefix("user:") for node in found] == ["6507", "1"]
     labels = find_classes({6507.0: "x", np.float64(1): "y"}, ids=stream.nodes)
     assert number_labels(labels, stream.nodes).nodes.tolist() == [0, 2]
-
-
-def test_labels_written_as_dicts(tmp_path):
-    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
-    model = HFSClassifier(random_state=0, calibration=None)
-    model.fit_edges(stream, {"user:1": "a", "user:17": "b"})
-    found = dict(zip(model.nodes_.ids(), model.transduction_, strict=True))
-    assert found["item:1"] == "a"
-    assert found["item:5"] == "b"
-    with pytest.raises(ValueError, match="write it as 'user:1' or 'item:1'"):
-        HFSClassifier(random_state=0, calibration=None).fit_edges(stream, {1: "a", 17: "b"})
-
-
-def test_saved_with_kinds(tmp_path):
-    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
-    model = HFSClassifier(random_state=0, calibration=None)
-    model.fit_edges(stream, {"user:1": "a", "user:17": "b"}).save(tmp_path / "m.ohm")
-    assert HFSClassifier.load(tmp_path / "m.ohm").nodes_.kinds == ("user", "item")
-    kept = StreamingSparsifier.load(tmp_path / "m.ohm")
-    assert kept.nodes.kinds == ("user", "item")
-    write(tmp_path / "f.csv", "src,dst")
-    with pytest.raises(SourceError, match=r"f\.csv: nodes are of the kinds"):
-        list(read_edges(tmp_path / "f.csv", nodes=kept.nodes, bipartite=None))
 
 
 def test_a_log_keeps_kinds(tmp_path):
