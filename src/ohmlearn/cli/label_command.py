@@ -194,7 +194,7 @@ def label(**options: Any) -> None:
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
         check_classes(labels.classes(), options, labels)
-    job: Callable[..., LabelOutcome] = _with_features if options["features_file"] else _label
+    job: Callable[..., LabelOutcome] = _with_features if options["features_file"] else _from_edges
     if options["state"]:
         from ohmlearn.cli.label_state import label_with_state as job
     outcome = job(options, labels, Forgetting(options))
@@ -214,9 +214,9 @@ def label(**options: Any) -> None:
     outcome.finish()
 
 
-def _label(options: cli.Options, labels: "FileLabels", forgetting: Forgetting) -> LabelOutcome:
-    """Label all edges."""
-    from ohmlearn.estimators.label_job import label
+def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetting) -> LabelOutcome:
+    """Label all nodes from the edges alone."""
+    from ohmlearn.estimators.label_job import label as label_nodes
     from ohmlearn.estimators.problem import ClassProblem
 
     with open_here_or_on_cluster(options, needs_times=forgetting.needs_times) as stream:
@@ -231,14 +231,14 @@ def _label(options: cli.Options, labels: "FileLabels", forgetting: Forgetting) -
         with interrupted(
             lambda: f" after {sparsifier.n_edges_seen_:,} edges{seen}" if sparsifier else ""
         ):
-            found = label(
+            found = label_nodes(
                 edges, ClassProblem, labels, p, sample_weight=labels.weights,
                 sparsifier=sparsifier, **forgetting.moment,
             )  # fmt: skip
-            certificate = _certify(found.problem.full_graph, edges, options)
+            answer, kept = found.class_answer, found.kept
+            certificate = _certify(answer.problem.full_graph, edges, options)
     warn_doubts(found)
-    kept = found.kept
-    return LabelOutcome(found.answer, kept, kept.sparsifier, stream, certificate, {}, lambda: None)
+    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate, {}, lambda: None)
 
 
 @contextmanager

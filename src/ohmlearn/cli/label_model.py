@@ -93,8 +93,9 @@ def as_list(label: Any) -> list[Any]:
 
 def warn_doubts(found: "Labelling") -> None:
     """Warn of nodes without a label, and of too few labels, in the words of the command line."""
-    found.answer.warn_apart("their label is left empty, and reached is false there", "")
-    found.answer.warn_few()
+    answer = found.class_answer
+    answer.warn_apart("their label is left empty, and reached is false there", "")
+    answer.warn_few()
 
 
 # The model.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -26,7 +26,9 @@ from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edg
 from ohmlearn.cli.options import Options, was_given
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_input import Labels
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.estimators.state_file import Recorded, StateFile, has_answer
@@ -66,7 +68,7 @@ def label_with_state(
 
     1. Load the model, or start one, and compare it with the options.
     2. Open the new edges; compare labels and features with their ids before they are read.
-    3. Take in the edges of new sources (`StateJob.read`), and solve if anything is new.
+    3. Take in the edges of new sources (`_take_in`), and solve if anything is new (`_solve`).
     4. The file is written after the output (`LabelOutcome.finish`).
     """
     state = StateFile(options["state"])
@@ -89,7 +91,8 @@ def label_with_state(
     assert sparsifier is not None
     asked = sparsifier_for(options, None, forgetting, labels, classes)
     _check_options(state.path, sparsifier, asked)
-    features = answer = files = new = None
+    features = files = None
+    answer: ClassAnswer | FeatureClassAnswer | None = None
     if options["features_file"]:
         own = FileLabels(state.path)
         own.id_heading, own.label_heading = before.kept.headings
@@ -103,27 +106,24 @@ def label_with_state(
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     if features is not None:
         check_feature_ids(stream, features)
-    job, n_before = StateJob(state, options, labels, forgetting), before.kept.n_edges_seen
+    take, n_before = partial(_take_in, state, options, labels, forgetting), before.kept.n_edges_seen
     with interrupted(
         lambda: (
             (f"; {state.path} has the files up to its last save" if state.exists else "")
             + "; the same command continues"
         )
     ):
-        if files is None:
-            job.read(before, stream)
-        else:
-            before, new = state.read_new(before, load, files, job.read)
-        found = job.solve(before)
+        taken = take(before, stream) if files is None else state.read_new(before, load, files, take)
+        found, new = _solve(taken, options, labels is not None), taken.new
         if features is not None:
             answer = _answer_with_features(options, found, features, stream)
-    about = {"path": state.path, "n_edges_before": n_before, "labels": job.counts}
+    about = {"path": state.path, "n_edges_before": n_before, "labels": taken.counts}
     about["n_skipped"] = 0 if new is None else new.n_skipped
     kept = None
     if answer is None:
-        answer, kept = found.answer, found.kept
+        answer, kept = found.class_answer, found.kept
         warn_doubts(found)
-    is_new = found.answer is not before.answer or (new is not None and new.has_new)
+    is_new = found.answer is not taken.found.answer or (new is not None and new.has_new)
     finish = partial(_save, state, found) if is_new else lambda: None
     return LabelOutcome(
         answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, finish
@@ -148,8 +148,8 @@ def load_state(
     problem, answer = found.problem, found.answer
     if problem is not None:
         problem = replace(problem, parameters=p, nodes=found.kept.nodes)
-    if answer is not None:
-        answer = problem.answer(answer.result, answer.n_iter)
+        if answer is not None:
+            answer = problem.answer(answer.result, answer.n_iter)
     return found._replace(parameters=p, problem=problem, answer=answer)
 
 
@@ -205,73 +205,73 @@ def _change_options(
     return replace(found.parameters, **changed)
 
 
-class StateJob:
-    """What a run adds to the model in a file, and its answer.
+class Taken(NamedTuple):
+    """A model with the edges of a run, which is to be solved again."""
 
-    Attributes
-    ----------
-    counts : dict
-        How many labels are kept, replaced and new.
-    """
+    found: Labelling
+    parameters: HFSParameters  # with the options of the run
+    rows: Labels
+    counts: dict[str, int]  # how many labels are kept, replaced and new
+    edges: Edges  # for more passes
+    new: Recorded | None  # the sources, if there are any
+    has_more: bool  # whether there are new edges, or a new time is asked for
 
-    def __init__(
-        self,
-        state: StateFile,
-        options: Options,
-        labels: FileLabels | None,
-        forgetting: Forgetting,
-    ) -> None:
-        self._state, self._options, self._labels = state, options, labels
-        self._moment, self._passes = forgetting.moment, options["passes"] or 1
 
-    def read(self, found: Labelling, stream: Edges) -> None:
-        """Check options and labels, then take in the edges."""
-        kept, labels = found.kept, self._labels
-        new = stream if isinstance(stream, Recorded) else None
-        if labels is not None:
-            kept.headings = labels.id_heading, labels.label_heading
-        self._parameters = p = _change_options(self._state.path, found, self._options, labels)
-        self.counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
-        if found.problem is not None:
-            labels, self.counts = _join_labels(found, labels)
-        assert labels is not None
-        self._rows = ClassProblem.read(p, labels, kept.n_nodes, stream.nodes, labels.weights)
-        if new is not None and len(new.notes) > MOST_NOTES:
-            note(f"{len(new.notes):,} files are skipped: {self._state.path} has them already")
-        elif new is not None:
-            note(*new.notes)
-        assert kept.sparsifier is not None
-        if self._passes > 1 and (new is None or not new.has_all_of(kept.sparsifier)):
-            raise ValueError(
-                f"more passes would need all edges that {self._state.path} has seen, but only "
-                f"those of this command can be read; leave out --passes, or label all edges "
-                f"without --state"
-            )
-        if self._passes > 1:
-            stream.again("an estimator with passes > 1 (passes=1 does not)")
-        moment = {name: check_moment(name, value) for name, value in self._moment.items()}
-        asks = moment != kept.moment if new is not None or moment else False
-        self._has_more = (new is not None and new.has_new) or asks
-        self._new, is_first = new, kept.is_empty
-        self._edges = watch_edges(stream, self._options, kept.sparsifier, needs_edges=is_first)
-        if self._has_more:
-            with phase(Phase("reading edges", 1, self._passes)):
-                kept.take(self._edges, **self._moment)
+def _take_in(
+    state: StateFile,
+    options: Options,
+    labels: FileLabels | None,
+    forgetting: Forgetting,
+    found: Labelling,
+    stream: Edges,
+) -> Taken:
+    """Check options and labels, then take in the edges."""
+    kept, passes = found.kept, options["passes"] or 1
+    new = stream if isinstance(stream, Recorded) else None
+    if labels is not None:
+        kept.headings = labels.id_heading, labels.label_heading
+    p = _change_options(state.path, found, options, labels)
+    counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+    if found.problem is not None:
+        labels, counts = _join_labels(found, labels)
+    assert labels is not None
+    rows = ClassProblem.read(p, labels, kept.n_nodes, stream.nodes, labels.weights)
+    if new is not None and len(new.notes) > MOST_NOTES:
+        note(f"{len(new.notes):,} files are skipped: {state.path} has them already")
+    elif new is not None:
+        note(*new.notes)
+    assert kept.sparsifier is not None
+    if passes > 1 and (new is None or not new.has_all_of(kept.sparsifier)):
+        raise ValueError(
+            f"more passes would need all edges that {state.path} has seen, but only "
+            f"those of this command can be read; leave out --passes, or label all edges "
+            f"without --state"
+        )
+    if passes > 1:
+        stream.again("an estimator with passes > 1 (passes=1 does not)")
+    moment = {name: check_moment(name, value) for name, value in forgetting.moment.items()}
+    # Without EDGES and without a time, the answers are for the same moment as before.
+    has_moment = moment != kept.moment and (new is not None or bool(moment))
+    has_more = has_moment or (new is not None and new.has_new)
+    edges = watch_edges(stream, options, kept.sparsifier, needs_edges=kept.is_empty)
+    if has_more:
+        with phase(Phase("reading edges", 1, passes)):
+            kept.take(edges, **forgetting.moment)
+    return Taken(found, p, rows, counts, edges, new, has_more)
 
-    def solve(self, found: Labelling) -> Labelling:
-        """Return the model with its answer: the present one, if nothing is new."""
-        p, problem = self._parameters, None
-        if self._labels is not None or p != found.parameters:
-            problem = ClassProblem.make(self._rows, found.kept, p, found.before)
-        if not self._has_more and has_answer(found, problem):
-            return found
-        found = found._replace(parameters=p)
-        if self._passes == 1 or found.kept.holds_all_edges:
-            return found.solve(problem)
-        assert self._new is not None
-        self._new.reads_all = True
-        problem = problem or found.problem.on(found.kept, p, found.before)
-        return found.with_answer(problem, problem.answer(problem.refine(self._edges, p.passes - 1)))
+
+def _solve(taken: Taken, options: Options, has_labels: bool) -> Labelling:
+    """Return the model with its answer: the present one, if nothing is new."""
+    found, p, problem = taken.found, taken.parameters, None
+    if has_labels or p != found.parameters:
+        problem = ClassProblem.make(taken.rows, found.kept, p, found.before)
+    if not taken.has_more and has_answer(found, problem):
+        return found
+    edges = None
+    if (options["passes"] or 1) > 1:
+        assert taken.new is not None
+        edges, taken.new.reads_all = taken.edges, True
+    return found._replace(parameters=p).solve(problem, edges)
 
 
 def _answer_with_features(

@@ -125,7 +125,7 @@ def suggest(count: int, **options: Any) -> None:
         "reason": np.array([pick.reason for pick in found], dtype=str),
     }
     if labelling.answer is not None:
-        columns |= _present_labels(labelling.answer, numbers)
+        columns |= _present_labels(labelling.class_answer, numbers)
     write_output(options, columns)
     _print_summary(found, len(nodes), count)
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._defaults import EPSILON, LABEL_EPSILON
 from ohmlearn._display import Shown
 from ohmlearn.certificate import Certificate
 from ohmlearn.certificate import certify as certify_edges
@@ -77,7 +78,7 @@ class ClusterCalls(Generic[Answer]):
         self,
         edges: object,
         *,
-        epsilon: float = 0.5,
+        epsilon: float = EPSILON,
         max_edges: int | None = None,
         constants: Literal["practical", "theory"] = "practical",
         half_life: object = None,
@@ -146,7 +147,7 @@ class ClusterCalls(Generic[Answer]):
         y: Any,
         *,
         sample_weight: Any = None,
-        epsilon: float = 0.8,
+        epsilon: float = LABEL_EPSILON,
         max_edges: int | None = None,
         passes: int = 3,
         gamma: float | Literal["auto"] = "auto",

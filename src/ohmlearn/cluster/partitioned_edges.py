@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._defaults import EPSILON
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import check_count, check_n_jobs, check_seed
 from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
@@ -136,7 +137,7 @@ class PartitionedEdges(Edges, Shown):
     def sparsify(
         self,
         *,
-        epsilon: float = 0.5,
+        epsilon: float = EPSILON,
         max_edges: int | None = None,
         constants: str = "practical",
         half_life: object = None,

@@ -268,8 +268,8 @@ optional
         p = self._parameters()
         kept = self.__dict__.get("kept_") or KeptGraph.start(p)
         edges = as_edges(edges, kept.nodes, is_first=kept.is_empty)
-        if kept.first is not None and not edges.is_sample:
-            edges = edges.since(kept.first)
+        if kept.cut is not None and not edges.is_sample:
+            edges = edges.since(kept.cut)
         n_before = kept.n_edges_seen
         try:
             with phase(Phase("reading edges", 1, 1), p.verbose):
@@ -370,14 +370,15 @@ optional
         if kept.holds_all_edges:
             return self if now.answer is not None else self.solve()
         problem, before, done = now.problem, None, 0
+        assert problem is not None
         if now.answer is None:
             problem = problem.on(kept, now.parameters, now.before)
         else:
             problem = replace(problem, parameters=now.parameters)
             if now.answer.result.passes > 0:
                 before, done = now.answer.result, now.answer.n_iter - 1
-        if kept.first is not None:
-            edges = edges.since(kept.first)
+        if kept.cut is not None:
+            edges = edges.since(kept.cut)
         result = problem.refine(edges, passes, before, 1 + done)
         self._set(now.with_answer(problem, problem.answer(result, 1 + done + result.passes)))
         return self
@@ -455,7 +456,7 @@ optional
 
     def _set(self, found: Labelling, *, warns: bool = True) -> None:
         """Take over what was found: the only method that sets attributes of an answer."""
-        if warns:
+        if warns and found.answer is not None:
             found.answer.warn_apart()
         self._add(found.kept)
         self._before = found.before

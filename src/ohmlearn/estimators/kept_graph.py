@@ -47,7 +47,7 @@ class KeptGraph:
         self.seed = seed  # of all random choices
         self.n_nodes = n_nodes  # at least so many, as the user has said
         self.moment: dict[str, Any] = {}  # what answers are for: `at` and `since`, if given
-        self.first: float | None = None  # edges before this time are left out as they are read
+        self.cut: float | None = None  # edges before this time are left out as they are read
         # How far removals have taken the sparsifier of a log from its edges, and the weight of
         # removed edges that it has seen.
         self.staleness, self.removed_weight = 0.0, 0.0

@@ -1,9 +1,9 @@
 """The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
 
-`label` is the only place where these steps follow each other. The estimators, the command line and
-the clusters call it. A state file wraps the stream of edges; progress is shown by whoever watches
-the phases (see `_phases`). Neither this module nor what it calls imports scikit-learn, which takes
-longer than to label a small graph.
+The estimators, the command line and the clusters call `label`. State files and the server, which
+take in edges in their own ways, share its last steps, `Labelling.solve`. Progress is shown by
+whoever watches the phases (see `_phases`). Neither this module nor what it calls imports
+scikit-learn, which takes longer than to label a small graph.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
 from ohmlearn.edges import Edges
 from ohmlearn.errors import Param, Setting
-from ohmlearn.estimators.answer import NodeAnswer
+from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import is_mapping, refuse_unknown
 from ohmlearn.estimators.problem import HFSParameters, Problem
@@ -29,16 +29,29 @@ class Labelling(NamedTuple):
 
     parameters: HFSParameters
     kept: KeptGraph
-    problem: Any = None  # a Problem, once there are labels
-    answer: Any = None  # a NodeAnswer, unless edges were added since
+    problem: Problem | None = None  # once there are labels
+    answer: NodeAnswer | None = None  # unless edges were added since
     before: HFSResult | None = None  # the last result, where the next solve starts
 
-    def solve(self, problem: Problem | None = None) -> "Labelling":
-        """Return the answer of the edges kept, for other labels or for the same ones."""
+    @property
+    def class_answer(self) -> ClassAnswer:
+        """The answer, for labels that are classes."""
+        assert isinstance(self.answer, ClassAnswer)
+        return self.answer
+
+    def solve(self, problem: Problem | None = None, edges: Edges | None = None) -> "Labelling":
+        """Return the answer for other labels or for the same ones.
+
+        It is that of the edges kept. If some were dropped, and all `edges` can be read again, it is
+        refined by the passes of the parameters.
+        """
+        p = self.parameters
         if problem is None:
-            problem = self.problem.on(self.kept, self.parameters, self.before)
-            assert problem is not None
-        with phase("solving", self.parameters.verbose):
+            assert self.problem is not None
+            problem = self.problem.on(self.kept, p, self.before)
+        if edges is not None and p.passes > 1 and not self.kept.holds_all_edges:
+            return self.with_answer(problem, problem.answer(problem.refine(edges, p.passes - 1)))
+        with phase("solving", p.verbose):
             return self.with_answer(problem, problem.answer(problem.solve(self.before)))
 
     def with_answer(self, problem: Problem, answer: NodeAnswer) -> "Labelling":
@@ -62,16 +75,17 @@ def label(
 
     The arguments are those of `HFSClassifier.fit_edges`; `kind` says what the labels y are.
     """
-    # The table of a stream has only the nodes read so far.
+    # A stream that is still numbering its nodes does not know how many there will be.
     if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
         n_nodes = edges.n_nodes
     if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
         n_nodes = len(y)
+    # `take` checks this again, but only after labels are read and edges are prepared.
     check_moments(edges.time_unit, at, since)
-    first = None
+    cut = None
     if since is not None and not _keeps_times(p, edges, sparsifier):
-        first, since = check_moment("since", since), None
-        edges = edges.since(first)
+        cut, since = check_moment("since", since), None
+        edges = edges.since(cut)
     # Labels are checked before the edges are read, and numbered afterwards.
     rows = kind.read(p, y, n_nodes, edges.nodes, sample_weight)
     if edges.nodes_are_final:
@@ -86,14 +100,11 @@ def label(
         kept = KeptGraph.start(p, n_nodes, sparsifier)
         with phase(Phase("reading edges", 1, p.passes), p.verbose):
             kept.take(edges, at, since)
-    kept.first = first
+    kept.cut = cut
 
     problem = kind.make(rows, kept, p)
     refuse_lost_points(edges, problem.full_graph, problem.labels.nodes)
-    found = Labelling(p, kept)
-    if refines and not kept.holds_all_edges:
-        return found.with_answer(problem, problem.answer(problem.refine(edges, p.passes - 1)))
-    return found.solve(problem)
+    return Labelling(p, kept).solve(problem, edges if refines else None)
 
 
 def _keeps_times(p: HFSParameters, edges: Edges, sparsifier: StreamingSparsifier | None) -> bool:

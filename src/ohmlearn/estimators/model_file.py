@@ -163,7 +163,7 @@ def _get_state(
         "parameters": _get_parameters(parameters, kept.seed),
         "seed": kept.seed,
         "n_nodes": n_nodes,
-        "first": kept.first,
+        "first": kept.cut,
         "moment": {one: check_moment(one, value) for one, value in kept.moment.items()},
         "answers": answer is not None,
         "waits": problem is not None and answer is None,  # for a call of solve
@@ -295,7 +295,7 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
         kept.store = StreamingSparsifier.from_state(arrays)
     kept.moment = _check_moments(about["moment"])
     first, values = about.get("first"), about["values"]
-    kept.first = None if first is None else check_moment("first", first)
+    kept.cut = None if first is None else check_moment("first", first)
     kept.n_nodes = _check_n_nodes(about["n_nodes"], kept)
     kept.staleness = values.get("staleness_", 0.0)
     kept.removed_weight = values.get("_removed_weight", 0.0)

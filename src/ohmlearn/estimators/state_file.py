@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ FEW = 20  # edges; fewer may be the same in two files by coincidence
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to recognise its content without reading all of it
 TYPES = ("<i4", "<i4", "<f8", "<f8")  # of columns u, v, w, t
 Source = dict[str, Any]
+Taken = TypeVar("Taken")
 
 
 class StateFile:
@@ -132,7 +133,12 @@ class StateFile:
         if y is not None:  # checked before the edges are read
             y, weights = pair_by_node(y, None, by_index=True)
             rows = ClassProblem.read(found.parameters, y, None, stream.nodes, weights)
-        found, new = self.read_new(found, load, stream, lambda one, edges: one.kept.take(edges))
+
+        def take(found: Labelling, new: Recorded) -> tuple[Labelling, Recorded]:
+            found.kept.take(new)
+            return found, new
+
+        found, new = self.read_new(found, load, stream, take)
         if rows is not None:
             problem = ClassProblem.make(rows, found.kept, found.parameters, found.before)
         has_labels = problem is not None or found.problem is not None
@@ -178,9 +184,9 @@ class StateFile:
         found: Labelling,
         load: Callable[[], Labelling],
         stream: EdgeStream,
-        take: Callable[[Labelling, Recorded], None],
-    ) -> tuple[Labelling, Recorded]:
-        """Give the new sources of a stream to `take`; return the model with them.
+        take: Callable[[Labelling, Recorded], Taken],
+    ) -> Taken:
+        """Return what `take` makes of the model and the new sources of a stream.
 
         Edges that the model has under another name or in another format are recognised when they
         have been read. Then the model is loaded again, and continues without them.
@@ -191,8 +197,7 @@ class StateFile:
             stream.nodes = NodeTable() if found.kept.nodes is None else found.kept.nodes
             new = Recorded(stream, self, found, skipped, pipes)
             try:
-                take(found, new)
-                return found, new
+                return take(found, new)
             except SameEdges as error:
                 skipped[error.number] = str(error)
                 found = load()
@@ -222,7 +227,7 @@ def has_answer(found: Labelling, problem: Problem | None) -> bool:
     Then it is not solved again: a solve that starts from an answer changes its last bits.
     """
     own = found.problem
-    if found.answer is None or problem is None:
+    if found.answer is None or own is None or problem is None:
         return found.answer is not None
     pairs = zip((*problem.labels, problem.classes), (*own.labels, own.classes), strict=True)
     return problem.parameters == own.parameters and all(np.array_equal(*pair) for pair in pairs)

@@ -19,6 +19,7 @@ import numpy as np
 from ohmlearn.edge_log import LogFollower, LogSnapshot
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult
@@ -169,11 +170,8 @@ class Labeller(Worker):
         is_weighted = any(weight != 1.0 for weight in weights.values())
         how = (y, None, kept.nodes, weights if is_weighted else None)
         problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p, self._before)
-        if p.passes > 1 and not kept.holds_all_edges:
-            result = problem.refine(live, p.passes - 1)
-        else:
-            result = problem.solve(self._before)
-        answer, self._before = problem.answer(result), result
+        found = Labelling(p, kept, before=self._before).solve(problem, live)
+        answer, self._before = found.class_answer, found.before
         answer.warn_apart()
         answer.warn_few()
         self.n_unused = len(given) - len(known) + len(problem.unused.nodes)

@@ -296,7 +296,10 @@ class StreamingSparsifier(Shown, Shared, Edges):
 
     @in_turn
     def add(self, batch: Batch, number: int = 0, *, is_checked: bool = False) -> None:
-        """Take in a batch, or nothing of it.
+        """Take in a batch.
+
+        A batch with a fault changes nothing; after an interrupt or lack of memory the edges up to
+        some point count.
 
         Parameters
         ----------
@@ -373,8 +376,11 @@ class StreamingSparsifier(Shown, Shared, Edges):
         sampler, options = self._sampler(), self.options
         view = choose_view(options, self.latest_, at, since)
         if self._snapshot is None or self._snapshot.graph.view != view:
-            moment = () if view is None else (view.earliest if view.half_life is None else view.at,)
-            *csr, probability, is_whole = sampler.snapshot(*moment)
+            if view is None:
+                *csr, probability, is_whole = sampler.snapshot()
+            else:
+                moment = view.earliest if view.half_life is None else view.at
+                *csr, probability, is_whole = sampler.snapshot(moment)
             graph = adopt_csr(*csr)
             graph.nodes, graph.view = self.nodes, view
             how = (LOOSE[options.scheme], self.seed, options.threads, is_whole)
@@ -660,7 +666,6 @@ def _make_sampler(
 ) -> Any:
     """Return a sampler that continues from a state, or a new one."""
     n, threads = options.n_nodes, options.threads
-    rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
     with naming_size(f"{n} nodes"):
         if options.scheme == "paper":
             assert n is not None
@@ -672,9 +677,19 @@ def _make_sampler(
                 n_jobs=threads,
             )
             return sketch if state is None else sketch.set_state(state)
+        constant, offset = CONSTANTS[options.constants]
+        common: dict[str, Any] = {
+            "n_nodes": n or 0,
+            "seed": seed,
+            "epsilon": options.epsilon,
+            "constant": constant,
+            "offset": offset,
+            "max_rows": options.budget,
+            "threads": threads,
+            "grows": n is None,
+            "state": state,
+        }
         if options.reach is not None:
-            return _core.WindowSampler(
-                n or 0, seed, *rates, options.reach, threads, n is None, state
-            )
-        how = (options.scheme == "resample", threads, n is None, options.decay)
-        return _core.Sampler(n or 0, seed, *rates, *how, state)
+            return _core.WindowSampler(**common, horizon=options.reach)
+        retracts = options.scheme == "resample"
+        return _core.Sampler(**common, retracts=retracts, half_life=options.decay)
