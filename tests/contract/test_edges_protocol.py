@@ -13,6 +13,7 @@ from ohmlearn import (
     EdgeLog,
     Graph,
     HFSClassifier,
+    StateFile,
     StreamingSparsifier,
     kernel_edges,
     knn_edges,
@@ -24,6 +25,7 @@ from ohmlearn.cluster import LocalEdges
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import ArrayEdges, GraphEdges, IterableEdges, NamedEdges
 from ohmlearn.edges.wrapped import DegreeCounting, TimeFiltered, Watched
+from ohmlearn.estimators.state_file import Recorded
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.points.affinity import CallableEdges
 from ohmlearn.reading.as_edges import as_edges
@@ -76,6 +78,19 @@ def make_log(folder: Path, *columns: Any) -> Edges:
     return as_edges(log)
 
 
+def add_to_state(folder: Path, *, reads_all: bool = False) -> Edges:
+    """Return the sources of two of which a state file has the first already."""
+    first = folder / "first.csv"
+    first.write_text("source,target,weight\n0,1,1.0\n")
+    state = StateFile(folder / "state.ohm", random_state=0)
+    state.update(first)
+    found = state.load(pytest.fail)
+    paths = [first, write_csv(folder, "source", "target", "weight")]
+    new = Recorded(read_edges(paths, nodes=found.kept.nodes), state, found, {}, set())
+    new.reads_all = reads_all
+    return new
+
+
 SOURCES: dict[str, Callable[[Path], Edges]] = {
     "arrays": lambda _: ArrayEdges((U, V, W)),
     "arrays with times": lambda _: ArrayEdges((U, V, None, T)),
@@ -103,6 +118,8 @@ SOURCES: dict[str, Callable[[Path], Edges]] = {
         IterableEdges(batches(U, V, W, T)), TimeView(at=100.0, half_life=20.0)
     ),
     "watched": lambda _: Watched(IterableEdges(batches(U, V)), lambda given, number: given),
+    "new in a state": add_to_state,
+    "all of a state": lambda folder: add_to_state(folder, reads_all=True),
     "counted": lambda folder: DegreeCounting(read_edges(write_parquet(folder))),
 }
 

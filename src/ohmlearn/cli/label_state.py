@@ -241,14 +241,14 @@ def _take_in(
     elif new is not None:
         note(*new.notes)
     assert kept.sparsifier is not None
-    if passes > 1 and (new is None or not new.has_all_of(kept.sparsifier)):
-        raise ValueError(
-            f"more passes would need all edges that {state.path} has seen, but only "
-            f"those of this command can be read; leave out --passes, or label all edges "
-            f"without --state"
-        )
     if passes > 1:
-        stream.again("an estimator with passes > 1 (passes=1 does not)")
+        if new is None or not new.has_all_of(kept.sparsifier):
+            raise ValueError(
+                f"more passes would need all edges that {state.path} has seen, but only "
+                f"those of this command can be read; leave out --passes, or label all edges "
+                f"without --state"
+            )
+        new.inner.again("an estimator with passes > 1 (passes=1 does not)")
     moment = {name: check_moment(name, value) for name, value in forgetting.moment.items()}
     # Without EDGES and without a time, the answers are for the same moment as before.
     has_moment = moment != kept.moment and (new is not None or bool(moment))

@@ -253,9 +253,10 @@ class SameEdges(Exception):
 
 
 class Recorded(WrappedEdges):
-    """The sources of a stream that a state file does not have; a pass records them."""
+    """The sources of a stream that a state file does not have.
 
-    reads_all = False  # whether a pass reads all sources, as the new ones have been recorded
+    A pass records them, so there is only one; passes after it can read all sources.
+    """
 
     def __init__(
         self,
@@ -267,6 +268,7 @@ class Recorded(WrappedEdges):
     ) -> None:
         super().__init__(inner)
         self.inner: EdgeStream = inner
+        self.reads_all, self._was_read = False, False  # whether passes are of all sources
         self._state, self._found, self._ledger = state, found, found.kept.sources
         self._has_nodes, self._is_joined = len(inner.nodes) > 0, True
         self._again: list[Source] = []  # entries of the ledger that these sources have
@@ -285,6 +287,11 @@ class Recorded(WrappedEdges):
         self.has_new = self.n_skipped < len(self._entries)
         self._warn_of_condition()
 
+    @property
+    def rereadable(self) -> bool:  # type: ignore[override]
+        """Whether there can be more than one pass: new sources are new only once."""
+        return self.reads_all and self.inner.rereadable
+
     def has_all_of(self, sparsifier: StreamingSparsifier) -> bool:
         """Whether the sparsifier has seen no edges but those of these sources."""
         stats = sparsifier.stats_
@@ -298,6 +305,9 @@ class Recorded(WrappedEdges):
         if self.reads_all:
             yield from self.inner.batches(n_jobs)
             return
+        if self._was_read:
+            self.again("a second pass")
+        self._was_read = True
         self.inner.on_source_end = self._record
         kept = self._found.kept
         if self.inner.options.event_id_col is not None:
