@@ -117,7 +117,7 @@ def test_numbers_and_names_of_networkx_are_not_mixed(epsilon):
 def test_messages_name_the_maker():
     with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
         read_edges(path())
-    with pytest.raises(TypeError, match=r"call fit_edges\(graph, y\)"):
+    with pytest.raises(TypeError, match=r"call fit_edges\(G, y\)"):
         HFSClassifier().fit(Graph.from_edges([0], [1]), np.array([0, 1]))
     with pytest.raises(ValueError, match="G is directed"):
         HFSClassifier().fit_edges(networkx.DiGraph(path()), LABELS)
