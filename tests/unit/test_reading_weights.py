@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from ohmlearn import EdgeLog, HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges, sparsify
 from ohmlearn.cli import main
 from ohmlearn.cluster.partitions import make_options
-from ohmlearn.errors import InputError
+from ohmlearn.errors import InputError, OhmWarning
 from ohmlearn.reading import SourceError
 from ohmlearn.reading.label_table import read_labels
 
@@ -194,3 +194,22 @@ def test_shares_of_classes_that_do_not_sum_to_one(edges):
             edges, {"n0": "ham", "n9": "spam"}
         )
     assert model.class_prior_.tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_amounts_that_are_not_read_are_told(tmp_path):
+    pandas, path = pytest.importorskip("pandas"), tmp_path / "e.csv"
+    frame = pandas.DataFrame(
+        {"src": ["a", "b"], "dst": ["b", "c"], "amount": [5, 10], "item_id": [7, 8], "day": [1, 2]}
+    )
+    frame.to_csv(path, index=False)
+    what = r"no column is read as weights, though 'amount' has numbers; .*weight_col=\"amount\""
+    labels = {"a": 0, "c": 1}
+    for source in (frame, path):
+        with pytest.warns(OhmWarning, match=what) as caught:
+            HFSClassifier(random_state=0).fit_edges(source, labels)  # which reads it several times
+        assert len(caught) == 1
+        for options in ({"weight_col": "amount"}, {"weight_col": False}, {"where": "amount > 1"}):
+            assert sum(len(batch.u) for batch in read_edges(source, **options)) == 2
+    list(read_edges(frame.drop(columns="amount")))
+    list(read_edges(frame.assign(amount=["few", "many"])))
+    list(read_edges(frame.assign(weight=1.0)))

@@ -81,6 +81,7 @@ def look_at_types(types: Iterable[np.dtype[Any]]) -> ColumnSample:
     return ColumnSample(
         times={at for at, kind in enumerate(kinds) if kind in "mM"},
         floats={at for at, kind in enumerate(kinds) if kind == "f"},
+        numbers={at for at, kind in enumerate(kinds) if kind in "iu"},
     )
 
 

@@ -166,6 +166,7 @@ def look_at_types(types: list[Any]) -> ColumnSample:
     return ColumnSample(
         times={at for at, kind in enumerate(types) if t.is_temporal(kind)},
         floats={at for at, kind in enumerate(types) if t.is_floating(kind) or t.is_decimal(kind)},
+        numbers={at for at, kind in enumerate(types) if t.is_integer(kind)},
     )
 
 

@@ -35,6 +35,7 @@ ROLES = (
 ID_STEMS = ("", "id", "node", "node_id", "name")
 TIME_ENDINGS = ("_at", "_time", "_date", "_ts", "timestamp", "datetime")
 MEASURES = ("amount", "price", "count", "rating", "score", "stars", "value", "quantity", "qty")
+AMOUNTS = (*MEASURES, "total", "volume", "frequency", "strength", "similarity", "payment", "fee")
 # Pairs of roles that things of one kind have.
 ONE_KIND = (
     ("seller", "buyer"), ("lender", "borrower"), ("giver", "taker"), ("who", "whom"),
@@ -63,6 +64,7 @@ class ColumnChoice(NamedTuple):
     ask_kinds: bool = False  # whether there may be two kinds, but the names do not say so
     event: int | None = None  # ids of events
     scale: ScaledColumn | None = None  # a function of the weights
+    unread: tuple[str, ...] = ()  # columns of amounts, which may be weights, if no column has these
 
     def name(self, at: int | None) -> str | None:
         """Return the name of a column, or its position."""
@@ -181,8 +183,27 @@ class _Choice:
                 at = next(iter(self.values.times))
                 guessed += f"; column {at} seems to have times, which are not read"
         kinds, ask = self.find_kinds(u, v)
+        unread = self.find_unread({u, v, t, event}) if w is None else ()
         return ColumnChoice(
-            u, v, w, self.names, guessed, t, kinds, ask, event=event, scale=options.weight
+            u, v, w, self.names, guessed, t, kinds, ask, event, scale=options.weight, unread=unread
+        )
+
+    def find_unread(self, taken: set[int | None]) -> tuple[str, ...]:
+        """Return the names of columns of amounts, which may be weights, but are not read.
+
+        Other columns of numbers are as often codes, positions or attributes of the ends.
+        """
+        options = self.options
+        if options.weight_col is not None or not options.rows.has_unnamed_weights:
+            return ()
+        numbers = {*self.values.numbers, *self.values.floats} - taken
+        numbers -= {*self.values.doubts}
+        return tuple(
+            name
+            for at, name in enumerate(self.names or ())
+            if at in numbers
+            and not {*AMOUNTS}.isdisjoint(simplify(name).split("_"))
+            and name not in (options.where or "")  # which reads it
         )
 
     def find_unnamed_weight(self, taken: set[int | None]) -> int | None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn._display import Shown
+from ohmlearn._warnings import warn
 from ohmlearn.edges.protocol import Batch, Edges
-from ohmlearn.errors import Param, Setting, render, text_of
+from ohmlearn.errors import OhmWarning, Param, Setting, render, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_ids, take, with_kind
@@ -91,10 +92,11 @@ class EdgeStream(Edges, Shown):
         nodes: NodeTable | None = None,
         verbose: int = 0,
         needs_edges: bool = False,
+        warns: bool = False,
     ) -> None:
         self._sources = sources
         self._needs_edges = needs_edges  # whether ``where`` must let an edge pass
-        self._verbose = verbose
+        self._verbose, self._warns = verbose, warns
         self._started = False
         self.nodes = NodeTable() if nodes is None else nodes
         self.options: ReadOptions = sources[0].options
@@ -325,3 +327,11 @@ class EdgeStream(Edges, Shown):
         self.columns = str(source.columns)
         if self._verbose:
             print(f"{source.name}: {source.columns}", file=sys.stderr)
+        if self._warns and source.columns is not None and source.columns.unread:
+            name = source.columns.unread[0]  # the command line prints which columns it uses
+            warn(
+                f"{source.name}: no column is read as weights, though {name!r} has numbers; give "
+                f"read_edges {Setting('weight_col', name)} if these are the weights, "
+                f"{Setting('weight_col', False)} if there are none",
+                OhmWarning,
+            )

@@ -99,10 +99,10 @@ def read_edges(
         are left without times, weights and numbers with fractions; without names, the first two.
         If that is not clear, an error asks for names. Weights are a column called w, weight or
         weights; without names, the column of numbers after the ends, unless it may be a time, which
-        an error asks about. Else they are all 1. ``weight_col=False`` ignores weights.
-        ``"amount:log"`` is log(1 + amount), ``"amount:sqrt"`` its square root, and
-        ``"amount:cap=0.99"`` the amount, but at most the 0.99 quantile of those of the first
-        100,000 edges.
+        an error asks about. Else they are all 1, and a warning names a column of amounts that is
+        not read. ``weight_col=False`` ignores weights. ``"amount:log"`` is log(1 + amount),
+        ``"amount:sqrt"`` its square root, and ``"amount:cap=0.99"`` the amount, but at most the
+        0.99 quantile of those of the first 100,000 edges.
     format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", \
 "graph", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
@@ -191,13 +191,18 @@ def read_edges(
     """
     given = locals()
     options = ReadOptions(**{field.name: given[field.name] for field in fields(ReadOptions)})
-    return open_stream(source, options, nodes=nodes, verbose=verbose)
+    return open_stream(source, options, nodes=nodes, verbose=verbose, warns=True)
 
 
 def open_stream(
-    source: object, options: ReadOptions, *, nodes: NodeTable | None = None, verbose: int = 0
+    source: object,
+    options: ReadOptions,
+    *,
+    nodes: NodeTable | None = None,
+    verbose: int = 0,
+    warns: bool = False,
 ) -> EdgeStream:
-    """Return the stream of a source, as `read_edges` does."""
+    """Return the stream of a source, as `read_edges` does, which also `warns` of lost weights."""
     if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
         if options.where is not None:
             refuse_source(str(source), "where cannot be used with a log")
@@ -206,7 +211,7 @@ def open_stream(
         stream: EdgeStream = _edge_log().open_log(source)
         return stream
     sources = list(find_sources(source, options))
-    return EdgeStream(sources, nodes=nodes, verbose=verbose, needs_edges=True)
+    return EdgeStream(sources, nodes=nodes, verbose=verbose, needs_edges=True, warns=warns)
 
 
 def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
