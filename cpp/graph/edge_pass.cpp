@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kCached = 1 << 22;       // bytes of x; if it has more, edges are sorted
 constexpr std::int64_t kFewColumns = 2;         // so few are not worth sorting in one thread
-constexpr std::int64_t kMostEdges = 1 << 20;    // sorted at a time
+constexpr std::int64_t kSortedEdges = 1 << 20;  // sorted at a time
 constexpr std::int64_t kMostRanges = 1 << 8;    // with more, sorting is slower
 constexpr std::int64_t kPart = 1 << 15;         // edges that a thread takes at a time; fewer are not worth a thread
 constexpr std::int64_t kAhead = 16;             // halves between a prefetch and its use
@@ -116,7 +116,7 @@ std::int64_t most_edges(std::int32_t n, std::int64_t columns, int threads) {
   const bool is_large = bytes > kCached && (threads > 1 || columns > kFewColumns);
   // Adding an edge in order takes about 4 + columns units of time; reading, sorting and adding it, 32 + columns.
   const bool are_many = threads * (4 + columns) > 32 + columns;
-  return is_large || (threads > 1 && are_many) ? kMostEdges : 0;
+  return is_large || (threads > 1 && are_many) ? kSortedEdges : 0;
 }
 
 // Memory that is not touched before it is used.

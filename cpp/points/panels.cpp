@@ -13,7 +13,7 @@ namespace {
 constexpr double kUnit = 0x1p-24;
 constexpr int kSample = 64;  // points from which the widest coordinate of a range is found
 constexpr std::int64_t kCentred = 255;  // points whose median is the centre
-constexpr float kFar = 1e15f;
+constexpr float kLargestSquare = 1e15f;
 
 // Orders the points as leaves of a tree: each range is split at the median of its widest coordinate, at a multiple of
 // kPanel points. Equal coordinates are split by index.
@@ -221,7 +221,7 @@ bool QueryPanel::fill(std::span<const Value* const> rows) {
   for (std::size_t i = 0; i < kPanel; ++i) {
     floats(square_)[i] = std::numeric_limits<float>::infinity();
     if (i >= rows.size()) continue;
-    if (!(squares[i] < kFar)) return false;
+    if (!(squares[i] < kLargestSquare)) return false;
     // Where the panels are exact, a row that is not has to pay for all that is lost.
     bool is_exact = rounding.is_exact && squares[i] < 0x1p22;
     for (std::int64_t c = 0; is_exact && c < dims; ++c) {

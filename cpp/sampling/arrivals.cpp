@@ -82,11 +82,11 @@ void find_part(const Embedding& h, std::span<const Candidate> part, Effect* effe
     const NodeRecord& b = h.nodes[c.v];
     float inverse_cut_a = a.inverse_degree_now, inverse_cut_b = b.inverse_degree_now;
     climb(a.cluster, b.cluster, h.clusters,
-          [&](std::int32_t k) { inverse_cut_a = std::max(inverse_cut_a, h.clusters[k].inverse_cut_now); },
-          [&](std::int32_t k) { inverse_cut_b = std::max(inverse_cut_b, h.clusters[k].inverse_cut_now); });
+          [&](std::int32_t at) { inverse_cut_a = std::max(inverse_cut_a, h.clusters[at].inverse_cut_now); },
+          [&](std::int32_t at) { inverse_cut_b = std::max(inverse_cut_b, h.clusters[at].inverse_cut_now); });
     const float before = effect->more_u;
     const float w = before + c.w;
-    const bool counts = !(w * std::min(inverse_cut_a, inverse_cut_b) > kOutweighs);
+    const bool counts = w * std::min(inverse_cut_a, inverse_cut_b) <= kOutweighs;
     const Sides sides = find_sides(h, c.u, c.v);
     *effect = {.more_u = counts ? through(w, inverse_cut_b) - through(before, inverse_cut_b) : 0.0f,
                .more_v = counts ? through(w, inverse_cut_a) - through(before, inverse_cut_a) : 0.0f,
@@ -160,8 +160,9 @@ void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::s
 // Takes in a batch, round by round.
 //
 // 1. Find the limit: the number of expected rows at which the estimates are updated next.
-// 2. Choose the edges of the round: about half as many as lead to the limit. A round ends at the edge that reaches the
-//    limit, and its candidates cannot wait; so that round is short.
+// 2. Choose the edges of the round. With several threads, about half the edges that lead to the limit, within
+//    kFewestPieces and kMostPieces; so the last round, whose candidates cannot wait, is short. One thread takes one
+//    piece.
 // 3. Make room for new nodes.
 // 4. Keep all edges, if there was no resample yet, or toss their coins, while the candidates of the round before are
 //    added. `taken` edges were needed to reach the limit.
@@ -195,10 +196,10 @@ void Sampler::take_in_rounds(Crew& crew, const EdgeBatch<Index, Weight>& all, Ro
       }
     }
     const double before = state_.n_expected;  // 4
-    const bool is_tossed = state_.n_resamples > 0;
+    const bool tosses = state_.n_resamples > 0;
     const std::int64_t taken =
-        is_tossed ? toss_round(crew, batch, limit, round, waiting) : append_edges(crew, batch, limit);
-    if (is_tossed && std::is_same_v<Weight, Unit>) {  // 5
+        tosses ? toss_round(crew, batch, limit, round, waiting) : append_edges(crew, batch, limit);
+    if (tosses && std::is_same_v<Weight, Unit>) {  // 5
       state_.n_self_loops += round.n_loops;
       state_.weight_seen[0] += static_cast<double>(taken - round.n_loops);  // as count_edges does
     } else {

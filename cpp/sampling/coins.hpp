@@ -34,7 +34,7 @@ struct EdgeBatch {
 struct Coins {
   std::uint64_t key;
   std::int64_t position;  // of the first edge of the batch in the stream
-  float beta;
+  float beta;  // times the correction of estimated leverages
   Embedding embedding;
   std::span<const float> bound;  // of resistances, see bound_resistances
 };

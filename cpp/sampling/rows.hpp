@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -103,6 +104,21 @@ struct SamplerState {
     for (int lane = 0; lane < 8; ++lane) weight_seen[lane] += scale * other.weight_seen[lane];
   }
 };
+
+constexpr double kGrowth = 2.5;              // of H between two resamples
+constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
+
+// The rows before a resample, if there were `rows` after the last one.
+inline std::int64_t grow(double rows) {
+  return static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
+}
+
+// The beta of one sparsifier of n nodes without a budget.
+template <class Options>
+double usual_beta(const Options& options, std::int64_t n) {
+  return options.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options.offset) /
+         (options.epsilon * options.epsilon);
+}
 
 struct Snapshot {
   Triangle h;

@@ -14,8 +14,6 @@ namespace ohm {
 namespace {
 
 constexpr double kRefreshes = 8.0;           // updates of degrees and cuts between two resamples
-constexpr double kGrowth = 2.5;              // growth of H between two resamples
-constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
@@ -50,8 +48,7 @@ void Sampler::reserve_nodes(std::int64_t n_nodes) {
 // The rows at which H is resampled, if it has `rows` after a resample.
 std::int64_t Sampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) rows = most_rows();
-  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
-  return options_.max_rows > 0 ? grown : std::max(kSmallest, grown);
+  return options_.max_rows > 0 ? grow(rows) : std::max(kSmallest, grow(rows));
 }
 
 // The target, which is the most rows after a resample: leverages add up to less than n.
@@ -62,10 +59,7 @@ double Sampler::most_rows() const {
 
 bool Sampler::all_fit(const Triangle& h) const { return static_cast<double>(h.edges()) <= most_rows(); }
 
-double Sampler::beta_for(std::int64_t n) const {
-  return options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
-         (options_.epsilon * options_.epsilon);
-}
+double Sampler::beta_for(std::int64_t n) const { return usual_beta(options_, n); }
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {

@@ -22,7 +22,7 @@ constexpr double kPairs = 1.0;         // times beta pairs a node, half as many 
 constexpr float kMostFall = 0.5f;      // of a floor until the graph is embedded again, see find_probability
 constexpr double kMostSurplus = 0.25;  // rows kept because of too large estimates, relative to all that are kept
 constexpr double kCut = 0.08;          // of these, or times beta surplus rows a node, after which a group ends
-constexpr double kLeastBeta = 1.0;     // below, little more than a forest is kept: no group ends early
+constexpr double kGroupBeta = 1.0;     // below, little more than a forest is kept: no group ends early
 constexpr std::int64_t kAhead = 16;    // rows between the prefetch of a record and its use
 
 // Edges, the first of which are in order, each once and with u < v; see sort_edges.
@@ -186,7 +186,7 @@ class Thinning {
         p = 1.0f;
       } else if (surplus > kMostSurplus * n_kept_) {
         p = std::min(p, less);
-      } else if (surplus > most && beta_ >= kLeastBeta) {
+      } else if (surplus > most && beta_ >= kGroupBeta) {
         break;
       } else {
         surplus_ = surplus;

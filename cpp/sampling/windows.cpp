@@ -18,11 +18,9 @@ namespace {
 constexpr double kFraction = 0.5;  // of the beta of one sparsifier
 constexpr double kReach = 2.0;   // see resample
 constexpr double kLeft = 0.7;    // of the capacity, see resample
-constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
 constexpr double kSafety = 0.95;  // each step to a budget is shorter by this factor than the one before
 constexpr double kRise = 1.1;         // of beta at each resample, with a budget
 constexpr double kLeastBeta = 1e-12;  // at which hardly more than a forest is left
-constexpr std::int64_t kSmallest = 1 << 12;
 constexpr std::int64_t kMostNodes = std::int64_t{1} << 30;
 constexpr std::uint64_t kWindowCoins = 0x77696e646f7773ull;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -43,10 +41,7 @@ WindowSampler WindowSampler::copy(int threads) const {
   return other;
 }
 
-double WindowSampler::beta_for(std::int64_t n) const {
-  return kFraction * options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
-         (options_.epsilon * options_.epsilon);
-}
+double WindowSampler::beta_for(std::int64_t n) const { return kFraction * usual_beta(options_, n); }
 
 // Rows among which none has to be dropped: as many as one sparsifier of all edges may have.
 double WindowSampler::target() const {
@@ -57,8 +52,7 @@ double WindowSampler::target() const {
 // The rows at which a resample is due, if there are `rows` after one.
 std::int64_t WindowSampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) rows = static_cast<double>(options_.max_rows);
-  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
-  return std::max(kSmallest, grown);
+  return std::max(kSmallest, grow(rows));
 }
 
 template <class Index, class Weight>
