@@ -12,8 +12,6 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-__all__ = ["one_blas_thread"]
-
 _lock = Lock()
 _n_inside = 0  # calls at work, in all threads
 _limit: Any = None

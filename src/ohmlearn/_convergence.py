@@ -4,8 +4,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn.errors import OhmWarning
 
-__all__ = ["UnconvergedWarning"]
-
 
 class UnconvergedWarning(OhmWarning, ConvergenceWarning):  # type: ignore[misc]
     """An answer is less accurate than was asked for."""

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["EPSILON", "LABEL_EPSILON", "NEIGHBORS", "WEIGHTS"]
-
 EPSILON: Final = 0.5  # where the sparsifier is the result
 LABEL_EPSILON: Final = 0.8  # where labels are: passes over the edges refine them
 NEIGHBORS: Final = 10

@@ -3,8 +3,6 @@
 from html import escape
 from typing import Any
 
-__all__ = ["Shown"]
-
 CUT = 200  # characters of a value
 STYLE = "text-align: left"
 

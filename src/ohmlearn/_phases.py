@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["Phase", "Watcher", "number_pass", "passes_before", "phase", "watch"]
-
 
 class Phase(NamedTuple):
     """What a job is doing."""

@@ -13,8 +13,6 @@ from threading import Condition, RLock
 from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakValueDictionary
 
-__all__ = ["Shared", "in_turn", "refuse_cut_off"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

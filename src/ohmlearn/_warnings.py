@@ -5,8 +5,6 @@ import sys
 import warnings
 from pathlib import Path
 
-__all__ = ["warn"]
-
 PACKAGE = str(Path(__file__).parent)
 DECORATORS = contextlib.contextmanager.__code__.co_filename  # contexts that decorate functions
 

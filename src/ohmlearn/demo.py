@@ -31,8 +31,6 @@ from ohmlearn.report.process_cost import cpu_seconds, peak_memory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
-
 EPSILON = 0.8
 MORE_PASSES = 3
 EXACT_PASSES, EXACT_TOL = 40, 1e-6

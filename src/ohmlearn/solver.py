@@ -30,8 +30,6 @@ from ohmlearn.checks.parameters import (
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 
-__all__ = ["LaplacianSolver", "SolveReport"]
-
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
 METHODS: dict[str, _core.Method] = {name: getattr(_core.Method, name) for name in get_args(Method)}
 CONSTRAINTS: Constraints = {

@@ -140,6 +140,7 @@ def test_where_nothing_is_dropped_it_is_the_graph_itself(two: Client, kind: str)
     assert (stats["n_self_loops_dropped"], stats["n_zero_weights_dropped"]) == (1, 1)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of dask, with pandas 3.1
 def test_a_dask_dataframe_and_its_files_have_the_same_edges(files: list[Path]):
     dd = pytest.importorskip("dask.dataframe")
     edges = ClusterEdges(dd.read_parquet(files))

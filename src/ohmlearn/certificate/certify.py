@@ -19,8 +19,6 @@ from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.as_edges import as_edges_and_sparsifier
 
-__all__ = ["Certificate", "certify"]
-
 CALL = "certify(edges, h)"
 MAX_PASSES = 100  # a sparsifier worth having takes about ten
 AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding

@@ -54,8 +54,6 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate.search_space import Errors, LaplacianSpace
 from ohmlearn.graph import Graph
 
-__all__ = ["Lanczos"]
-
 Floats = NDArray[np.float64]
 # Relative errors of solves that are small enough not to change a bound noticeably.
 START_GOAL, IMAGE_GOAL = 1e-3, 1e-7

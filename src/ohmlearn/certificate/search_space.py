@@ -33,8 +33,6 @@ from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["Errors", "LaplacianSpace"]
-
 Columns = NDArray[np.float64]
 SOLVE_TOL, CORRECTION_TOL = 1e-10, 1e-4
 MAX_CORRECTIONS = 4

@@ -16,8 +16,6 @@ from scipy.sparse.linalg import splu
 from ohmlearn import _core
 from ohmlearn.graph import Graph
 
-__all__ = ["SpanningForest"]
-
 Floats = NDArray[np.float64]
 HEAVY = 4  # edges per node that are looked at first
 

@@ -13,30 +13,6 @@ from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT, EdgeFault
 from ohmlearn.checks.times import check_times
 from ohmlearn.errors import InputError, Param, bad_value, text_of
 
-__all__ = [
-    "ALLOWED_WEIGHTS",
-    "MAX_NODES",
-    "EdgeNames",
-    "are_weights",
-    "check_batch",
-    "check_columns",
-    "check_graph",
-    "check_n_nodes",
-    "check_node_ids",
-    "check_nodes_of",
-    "check_same_length",
-    "check_weights",
-    "is_from",
-    "is_matrix",
-    "is_table",
-    "library_of",
-    "maker_of",
-    "raise_edge_fault",
-    "refuse_other_graph",
-    "refuse_table",
-    "split_batch",
-]
-
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
 # What weights must do; those of H are float32.
 ALLOWED_WEIGHTS = (

@@ -20,36 +20,6 @@ import numpy as np
 
 from ohmlearn.errors import InputError, InPython, Param, bad_value
 
-__all__ = [
-    "ARRAY",
-    "CALLABLE",
-    "HEAVIEST",
-    "LARGEST",
-    "LIGHTEST",
-    "N_JOBS",
-    "RANDOM_STATE",
-    "SMALLEST",
-    "VERBOSE",
-    "Allowed",
-    "Constraints",
-    "Interval",
-    "Options",
-    "RandomState",
-    "check_at_least",
-    "check_count",
-    "check_fraction",
-    "check_max_iter",
-    "check_memory",
-    "check_n_jobs",
-    "check_option",
-    "check_parameters",
-    "check_positive",
-    "check_seed",
-    "describe_parameters",
-    "naming_size",
-    "require_extra",
-]
-
 MAX_THREADS = 4096
 MAX_BYTES = 2**60
 SMALLEST, LARGEST = 1e-100, 1e100  # squares and inverses of other numbers overflow

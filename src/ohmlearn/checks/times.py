@@ -18,25 +18,6 @@ from ohmlearn import _core
 from ohmlearn.checks.parameters import Allowed
 from ohmlearn.errors import InputError, Param, Setting, bad_value
 
-__all__ = [
-    "DURATION_KIND",
-    "LARGEST_TIME",
-    "UNIT_NAMES",
-    "UNIX_UNITS",
-    "as_times",
-    "check_duration",
-    "check_duration_unit",
-    "check_moment",
-    "check_moment_unit",
-    "check_times",
-    "describe_time",
-    "find_unix_unit",
-    "is_missing",
-    "most_ahead",
-    "show_time",
-    "tomorrow",
-]
-
 Floats = NDArray[np.float64]
 
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ohmlearn.graph import Graph
     from ohmlearn.reading import EdgeStream
 
-__all__ = ["certify", "info", "load_graph", "resistance", "solve", "sparsify", "write_sparsifier"]
-
 READING = Phase("reading edges", 1, 1)
 SCHEMES, CONSTANTS = ("resample", "online"), ("practical", "theory")
 

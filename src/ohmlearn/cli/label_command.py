@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from ohmlearn.report.label_columns import AnswerTable
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["LabelOutcome", "check_classes", "interrupted", "label", "sparsifier_for"]
-
 MOST_COLUMNS = 1000  # of probabilities
 MOST_PASSES = 20  # of --certify
 

@@ -21,26 +21,6 @@ if TYPE_CHECKING:
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = [
-    "CLASS_PRIOR",
-    "FEATURE_METHODS",
-    "MANY",
-    "METHODS",
-    "as_list",
-    "check_feature_ids",
-    "check_feature_options",
-    "check_read_labels",
-    "fit_features",
-    "has_many_classes",
-    "label_with_features",
-    "make_parameters",
-    "make_sparsifier",
-    "model_choices",
-    "read_feature_file",
-    "read_label_file",
-    "warn_doubts",
-]
-
 MANY = 20  # classes
 PROPORTION = re.compile(r"\s*(.+?)=([^=,]*)(?:,|$)")  # a name may have commas and equals signs
 TREES = "hist-gradient-boosting"

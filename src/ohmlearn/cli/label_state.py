@@ -41,8 +41,6 @@ if TYPE_CHECKING:  # the package imports scikit-learn, which labels without feat
     from ohmlearn.features import NodeFeatures
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
-__all__ = ["label_with_state", "load_state"]
-
 MOST_NOTES = 5  # about files that are skipped
 REMEDY = "leave out the option, or name another state to start over"
 NOT_MEASURED = "Not measured, because only the new edges can be read, not those of earlier runs."

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
     from ohmlearn.report.label_columns import AnswerTable
 
-__all__ = ["make_summary", "print_summary"]
-
 MANY = 20  # classes, each with a column
 
 

@@ -15,8 +15,6 @@ from ohmlearn.cli.open_edges import open_edges, watch_edges
 if TYPE_CHECKING:
     from ohmlearn.edge_log import EdgeLog
 
-__all__ = ["append", "compact", "expire", "info", "log", "remove", "remove_nodes"]
-
 folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 MISSING = cli.option(
     "--missing", type=click.Choice(["warn", "raise", "ignore"]), default="warn", group="Method",

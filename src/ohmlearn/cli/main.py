@@ -19,8 +19,6 @@ from ohmlearn.cli.messages import option_style, tell, visible
 from ohmlearn.cli.options import ARGUMENTS, Commands, was_given
 from ohmlearn.errors import OhmError, OhmWarning
 
-__all__ = ["main", "repeat_command"]
-
 
 class BadInput(click.ClickException):
     """What the user gave cannot be right."""

@@ -17,8 +17,6 @@ from ohmlearn.edges import Edges
 from ohmlearn.estimators.problem import most_left_out
 from ohmlearn.sparsifier.sparsifier_options import NODE_BYTES, ROW_BYTES, TIME_BYTES
 
-__all__ = ["Budget", "within_memory"]
-
 START = 275 << 20  # Python, its packages, and batches of edges
 PAGE = 120 << 20  # of --report: pictures
 NODE_WHEN_SOLVING = 500  # bytes for each node, and for each node and class

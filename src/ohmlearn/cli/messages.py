@@ -13,17 +13,6 @@ from ohmlearn.errors import Mention, Style, python_style
 if TYPE_CHECKING:
     from ohmlearn.report.progress import StatusLine
 
-__all__ = [
-    "flag_of",
-    "note",
-    "option_style",
-    "shows_progress",
-    "status_line",
-    "summarise",
-    "tell",
-    "visible",
-]
-
 LINE = "ohmlearn.status_line"  # where the context of a command has it
 # Parameters of Python functions, and the parameter of a command that means the same.
 ALIASES = {

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from ohmlearn.reading import EdgeStream, ReadOptions
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = [
-    "Forgetting",
-    "check_ids",
-    "check_window",
-    "find_ids",
-    "nodes_read",
-    "open_edges",
-    "open_here_or_on_cluster",
-    "watch_edges",
-]
-
 MAX_WORKERS = 1024  # each is a process
 # Workers ignore SIGINT (Ctrl-C). The main process stops them.
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"

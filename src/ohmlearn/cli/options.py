@@ -10,34 +10,6 @@ from click.core import ParameterSource
 
 from ohmlearn.cli.messages import shows_progress
 
-__all__ = [
-    "ARGUMENTS",
-    "CLUSTER",
-    "CSV_SAFE",
-    "FEATURES",
-    "FORGETTING",
-    "MAX_EDGES",
-    "MEMORY",
-    "OUTPUT",
-    "QUIET",
-    "READ_LABELS",
-    "SAFE",
-    "SAFE_HELP",
-    "SEED",
-    "THREADS",
-    "Commands",
-    "KeyValues",
-    "Options",
-    "as_column",
-    "as_moment",
-    "epsilon_option",
-    "fraction",
-    "option",
-    "takes_edges",
-    "was_given",
-    "with_options",
-]
-
 ARGUMENTS = "ohmlearn.arguments"  # where the context of a command has those that were given
 Options = dict[str, Any]  # the options of a command, by the names of its parameters
 GROUPS = ("Input", "Output", "Method", "Time", "Continue", "Server", "Kafka", "Machine", "Options")

@@ -10,8 +10,6 @@ from typing import Any
 from ohmlearn.cli.messages import status_line
 from ohmlearn.cli.options import Options
 
-__all__ = ["check_outputs", "check_table", "write_output"]
-
 
 def write_output(options: Options, columns: dict[str, Any]) -> None:
     """Write a table to the file that -o names, or print it."""

@@ -14,8 +14,6 @@ from ohmlearn.cli.messages import note, visible
 from ohmlearn.cli.open_edges import open_edges
 from ohmlearn.cli.outputs import check_outputs
 
-__all__ = ["demo", "paper"]
-
 
 @main.command()
 @click.option(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
     from ohmlearn.serve.settings import Settings
 
-__all__ = ["serve"]
-
 file_path = click.Path(exists=True, dir_okay=False)
 STORED = ("half_life", "horizon", "epsilon", "seed")  # when FOLDER is made
 SERVER = (

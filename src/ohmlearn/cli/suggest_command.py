@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     Fitted = tuple[Labelling, NodeTable]
     Names = tuple[str, list[str], list[int]]  # a file, the ids in it, and their rows
 
-__all__ = ["suggest"]
-
 # What a state has already, or cannot have.
 STATED = (
     "labels_file", "cluster", "half_life", "horizon", "since", "epsilon", "max_edges", "passes",

@@ -18,8 +18,6 @@ from ohmlearn.estimators import HFSClassifier
 from ohmlearn.graph import Graph
 from ohmlearn.reading.label_table import read_labels
 
-__all__ = ["ClusterCalls", "Labelled"]
-
 
 @dataclass(frozen=True, repr=False)
 class Labelled(Shown):

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from ohmlearn.errors import OhmError, Param, Place, SourceError, text_of
 
-__all__ = ["PartitionError", "WorkerError", "in_partition"]
-
 
 class PartitionError(SourceError):
     """A partition that cannot be read or sparsified; the message says which, and why."""

@@ -21,8 +21,6 @@ from ohmlearn.cluster.partitions import (
 )
 from ohmlearn.reading.array_reader import look_at_types
 
-__all__ = ["ClusterEdges", "label", "sparsify"]
-
 
 class ClusterEdges(PartitionedEdges):
     """Edges in partitions on a Dask cluster.

@@ -24,8 +24,6 @@ from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
 from ohmlearn.cluster.partitions import Partition
 from ohmlearn.errors import Param
 
-__all__ = ["SETTINGS", "find_client", "hold", "run_tree"]
-
 Key = tuple[str, int]  # of a task
 PATIENCE = 60.0  # seconds without any worker
 ROUNDS = 2  # groups of partitions for each thread of the workers, if a task gets a whole group

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
-__all__ = ["Progress", "Work", "level_sizes", "merge_tree"]
-
 Result = TypeVar("Result")
 Merge = Callable[[list[Result], int, int], Result]  # parts, level, index
 Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions

@@ -17,8 +17,6 @@ from ohmlearn.edges.passes import PassTotals, read_pass
 from ohmlearn.nodes.node_table import NodeTable, Numbers
 from ohmlearn.reading.read_options import ReadOptions
 
-__all__ = ["Multiplying", "PartialProduct", "add_products", "multiply_partition"]
-
 
 class PartialProduct(NamedTuple):
     """What some partitions add to a pass.

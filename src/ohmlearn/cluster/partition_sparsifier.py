@@ -25,8 +25,6 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.time_rule import find_conflict
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Partial", "Sparsifying", "derive_seed", "merge_partials", "sparsify_partition"]
-
 ESTIMATES = ("nodes", "clusters", "pairs")  # what the sampler knows of resistances
 LEFT_BEHIND = ("parameters", *ESTIMATES)
 ABOUT = ("partitions", "n_bad", "first_bad", "traffic", "time_unit")  # beside the arrays

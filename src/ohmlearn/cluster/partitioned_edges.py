@@ -38,8 +38,6 @@ from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["PARTITION_EDGES", "LocalEdges", "PartitionedEdges"]
-
 PARTITION_EDGES = 50_000_000
 PATHS = str, os.PathLike, EdgeLog
 

@@ -23,16 +23,6 @@ from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
 from ohmlearn.reading.where import columns_of, parse_where
 
-__all__ = [
-    "FilePiece",
-    "Partition",
-    "choose_frame_columns",
-    "divide_files",
-    "make_options",
-    "number_partitions",
-    "open_partition",
-]
-
 BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
 
 

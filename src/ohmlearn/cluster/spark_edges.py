@@ -28,8 +28,6 @@ from ohmlearn.cluster.spark_jobs import Batches, explained, hold, map_in_arrow, 
 from ohmlearn.reading.column_choice import ColumnSample
 from ohmlearn.reading.read_options import ReadOptions
 
-__all__ = ["LabelledFrame", "SparkEdges", "label", "sparsify"]
-
 INTEGERS = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
 SQL_TYPES = {pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"}
 SLICE = 1 << 17  # nodes in a row of bytes

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
     from pyspark.sql import SparkSession
 
-__all__ = ["Batches", "explained", "hold", "map_in_arrow", "run_job"]
-
 Batches = Iterator[pa.RecordBatch]
 POLL = 0.5  # seconds between two looks at a job
 MORE_KEYS = 16  # candidates for each key

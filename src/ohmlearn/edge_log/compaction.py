@@ -33,8 +33,6 @@ from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
 from ohmlearn.edge_log.records import EdgeColumns, concatenate, read_rows
 
-__all__ = ["Compaction", "choose_segments"]
-
 
 class Compaction:
     """One compaction of a log that is writing; hooks are called around the change of files."""

@@ -53,8 +53,6 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
 
-__all__ = ["EdgeLog"]
-
 
 class EdgeLog(Shown, Shared):
     """Edges in a folder on disk, to which edges are appended and from which they are removed.

@@ -24,22 +24,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.edge_log.manifest import refuse_damaged
 
-__all__ = [
-    "ENTRY",
-    "Contents",
-    "Entries",
-    "Kind",
-    "Rows",
-    "find_limits",
-    "find_runs",
-    "is_removed",
-    "journal_path",
-    "make_entry",
-    "mark_removed",
-    "pack_entries",
-    "read_journal",
-]
-
 ENTRY = np.dtype(
     [
         ("kind", "u1"),

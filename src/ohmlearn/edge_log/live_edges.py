@@ -33,15 +33,6 @@ from ohmlearn.reading.table_reader import RawBatch, Source
 if TYPE_CHECKING:
     from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
 
-__all__ = [
-    "LiveEdges",
-    "LogSource",
-    "Pairs",
-    "find_edges",
-    "find_nodes",
-    "open_log",
-]
-
 SMALL = 1 << 16  # records with fewer rows are put together when they are read
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: the high bits are well mixed
 LEAST_BITS = 16  # of the filter

@@ -37,16 +37,6 @@ from ohmlearn.sparsifier.sampling_error import largest_ratio
 if TYPE_CHECKING:
     from ohmlearn.edge_log.edge_log import EdgeLog
 
-__all__ = [
-    "MAX_STALENESS",
-    "SAVED",
-    "KeptSparsifier",
-    "LogFollower",
-    "LogSnapshot",
-    "SparsifierInStep",
-    "check_sparsifier_options",
-]
-
 MAX_STALENESS = 0.3
 # The sparsifier of removed edges is at least this accurate, so that a staleness near 1, where a
 # part of the graph has been cut off, is never taken for one below MAX_STALENESS.

@@ -47,8 +47,6 @@ from ohmlearn.edge_log.records import (
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import is_log
 
-__all__ = ["Lock", "Store", "Writer", "make_log"]
-
 RECORD_ROWS = 1 << 18  # edges in a record, at most
 SEGMENT_ROWS = 1 << 25  # a file of edges is not continued when it has this many
 Savepoint = tuple[dict[Path, int], int]  # lengths of files, number of operations

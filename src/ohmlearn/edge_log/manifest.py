@@ -16,8 +16,6 @@ from ohmlearn._arrays_file import write_whole
 from ohmlearn.errors import Place, SourceError
 from ohmlearn.reading.file_names import LOG_MANIFEST
 
-__all__ = ["LogError", "Manifest", "refuse_damaged", "sync_folder"]
-
 FORMAT = "ohmlearn edge log"
 VERSION = 1
 

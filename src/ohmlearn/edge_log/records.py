@@ -25,23 +25,6 @@ from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = [
-    "TIMES",
-    "EdgeColumns",
-    "SegmentFile",
-    "concatenate",
-    "decode_edges",
-    "encode_edges",
-    "encode_ids",
-    "file_lengths",
-    "load_log",
-    "make_schema",
-    "open_segments",
-    "payload_path",
-    "read_contents",
-    "read_rows",
-]
-
 FLOAT32, FLOAT64, TIMES = 1, 2, 4  # bits of the form of edges: type of weights, and whether timed
 INTEGERS, TEXT, TEXT_OF_KINDS = 1, 2, 3  # forms of ids; the last start with the kind of the node
 Files = dict[Path, memoryview]  # contents of files, each read once

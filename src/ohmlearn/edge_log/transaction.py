@@ -15,8 +15,6 @@ from ohmlearn.edge_log.manifest import LogError
 if TYPE_CHECKING:
     from ohmlearn.edge_log.edge_log import EdgeLog
 
-__all__ = ["Given", "Missing", "Removal", "Transaction"]
-
 Given = ArrayLike | None
 Missing = Literal["warn", "raise", "ignore"]
 

@@ -18,8 +18,6 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["ArrayEdges", "GraphEdges", "IterableEdges", "NamedEdges"]
-
 
 class ArrayEdges(Edges):
     """Arrays (u, v), (u, v, w) or (u, v, w, t) of numbers."""

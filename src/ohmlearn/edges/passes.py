@@ -23,18 +23,6 @@ from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes.node_table import join_tables
 
-__all__ = [
-    "BatchPasses",
-    "GraphPasses",
-    "PassTotals",
-    "Passes",
-    "check_first_pass",
-    "multiply_laplacian",
-    "pass_bytes",
-    "read_pass",
-]
-
-
 # A column of x for each of some nodes, and these nodes.
 ColumnsOfNodes = tuple[NDArray[np.float32], NDArray[np.int64]]
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Batch", "Edges", "one_pass"]
-
 
 class Batch(NamedTuple):
     """A part of a stream of edges: arrays of equal length.

@@ -18,8 +18,6 @@ from ohmlearn.graph.time_view import TimeView
 if TYPE_CHECKING:
     from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
 
-__all__ = ["CheckedEdges", "DegreeCounting", "TimeFiltered", "Watched", "WrappedEdges"]
-
 PASSED_ON = (
     "sources", "rereadable", "nodes", "nodes_are_final", "n_nodes", "n_edges", "has_times",
     "knows_unit", "time_unit", "id_type", "kinds", "is_log", "loses_weights", "n_read",

@@ -35,17 +35,6 @@ from ohmlearn.harmonic.posterior import posterior_std
 if TYPE_CHECKING:
     from ohmlearn.estimators.problem import ClassProblem, NumberProblem, Problem
 
-__all__ = [
-    "FEW",
-    "SHIFT",
-    "ClassAnswer",
-    "Evidence",
-    "NodeAnswer",
-    "NumberAnswer",
-    "classes_there",
-    "comparable_scores",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]

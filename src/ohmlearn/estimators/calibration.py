@@ -19,19 +19,6 @@ from ohmlearn._warnings import warn
 from ohmlearn.errors import InputError, OhmWarning, Param, bad_value
 from ohmlearn.graph import Graph
 
-__all__ = [
-    "AccuracyEstimate",
-    "Calibration",
-    "check_proportions",
-    "conformal_threshold",
-    "estimate_accuracy",
-    "fit_calibration",
-    "flip_probabilities",
-    "match_proportions",
-    "scale_scores",
-    "spread_of",
-]
-
 Floats = NDArray[np.float64]
 MOST_NAMES = 5  # of classes in a message
 ROUNDING = 0.005  # how far the sum of rounded proportions may be from 1

@@ -18,8 +18,6 @@ from ohmlearn.estimators.problem import ClassProblem
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
-__all__ = ["HFSClassifier"]
-
 Floats = NDArray[np.float64]
 
 

@@ -43,8 +43,6 @@ from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.reading.label_table import FileLabels, as_node_ids
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["HFSEstimator"]
-
 Floats = NDArray[np.float64]
 POINTS = ("X_", "n_features_in_", "feature_names_in_")  # what `fit` sets besides
 ANSWERS = (

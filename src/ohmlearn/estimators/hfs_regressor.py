@@ -12,8 +12,6 @@ from ohmlearn.checks.parameters import Constraints, Options
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.problem import NumberProblem
 
-__all__ = ["HFSRegressor"]
-
 Floats = NDArray[np.float64]
 
 

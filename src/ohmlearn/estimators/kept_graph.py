@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
     from ohmlearn.estimators.problem import HFSParameters
 
-__all__ = ["FAR", "ISOLATED", "AllEdges", "KeptGraph"]
-
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 ISOLATED = 50_000_000  # the same for nodes without edges in a file
 COUNTS = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")

@@ -25,28 +25,6 @@ from ohmlearn.reading.column_choice import is_id
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source
 
-__all__ = [
-    "Labels",
-    "NodeLabels",
-    "by_node",
-    "choose_labels",
-    "code_classes",
-    "find_classes",
-    "find_contradictions",
-    "find_single_classes",
-    "find_values",
-    "is_mapping",
-    "is_unlabelled",
-    "label_heading",
-    "merge_rows",
-    "normalise_rows",
-    "number_labels",
-    "pair_by_node",
-    "refuse_unknown",
-    "split_by_edges",
-    "warn_default_index",
-]
-
 Floats = NDArray[np.float64]
 MISSING = ("NAType", "NaTType")  # of pandas
 SERIES = ("Series", "ChunkedArray", "Array")  # single columns, which have no nodes

@@ -21,8 +21,6 @@ from ohmlearn.points.affinity import refuse_lost_points
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_times import check_moments
 
-__all__ = ["Labelling", "label"]
-
 
 class Labelling(NamedTuple):
     """What is kept of the edges, the labels on it, and the answer, as far as there are any."""

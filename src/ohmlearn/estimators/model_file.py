@@ -30,8 +30,6 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.event_ids import MOST, recall
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["is_model", "load_labelling", "save_labelling"]
-
 Arrays = dict[str, Any]
 Expected = dict[str, tuple[DTypeLike, int]]
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file

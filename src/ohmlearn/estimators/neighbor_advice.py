@@ -18,8 +18,6 @@ from ohmlearn.harmonic import solve_hfs
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact
 
-__all__ = ["NeighborAdvice", "suggest_neighbors"]
-
 CANDIDATES = (5, 10, 20, 50, 100)
 MAX_SPLITS = 10_000
 ABOUT = 0.01  # tolerated loss in the fraction of reached points

@@ -58,16 +58,6 @@ from ohmlearn.points.neighbor_edges import METHODS as SEARCHES
 from ohmlearn.sparsifier.sampling_error import Sample
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 
-__all__ = [
-    "METHODS",
-    "ClassProblem",
-    "HFSParameters",
-    "NumberProblem",
-    "Problem",
-    "automatic_gamma",
-    "most_left_out",
-]
-
 Floats = NDArray[np.float64]
 METHODS: tuple[Method, Method] = ("harmonic", "restart")
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate

@@ -42,8 +42,6 @@ from ohmlearn.sparsifier import StreamingSparsifier
 if TYPE_CHECKING:
     from ohmlearn.estimators.hfs_classifier import HFSClassifier
 
-__all__ = ["Recorded", "StateFile", "has_answer"]
-
 NAME = "HFSClassifier"  # which can load the file, too
 WORTH = 30.0  # saving takes at most one part in so many of the time
 FIRST = 1.0  # seconds before the first save, whose cost is not known

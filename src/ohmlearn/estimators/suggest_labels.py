@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.answer import NodeAnswer
     from ohmlearn.estimators.kept_graph import KeptGraph
 
-__all__ = ["Suggestion", "suggest_labels", "suggest_nodes"]
-
 Floats = NDArray[np.float64]
 FEW = 3  # labels per known class; with fewer, regions without labels matter more than borders
 # Weight of the Laplacian times mean degree, with few labels and with more. Chosen on real data. The

@@ -24,8 +24,6 @@ from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters, NumberProblem
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["PRIOR", "Classes", "Numbers", "Predictor", "Task"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert

@@ -16,8 +16,6 @@ from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.features.smoothing import Smoothing, make_room
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["ExpertAnswers", "Experts", "ScaledFeatures", "blocks"]
-
 WIDE = 30  # columns; rows of so many get the same length
 
 

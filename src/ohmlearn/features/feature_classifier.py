@@ -37,8 +37,6 @@ from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["FeatureClassAnswer", "GraphFeatureClassifier"]
-
 
 class FeatureClassAnswer(FeatureAnswer):
     """The class of every node, with the names of `ClassAnswer`."""

@@ -35,20 +35,6 @@ from ohmlearn.reading.arrow_reader import decode
 from ohmlearn.reading.feature_table import NODES
 from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
-__all__ = [
-    "Encoded",
-    "as_array",
-    "as_arrow",
-    "check_different",
-    "check_features",
-    "check_same_columns",
-    "encode_columns",
-    "own_features",
-    "take_features",
-    "take_ids",
-    "warn_of_leaks",
-]
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 

@@ -35,9 +35,6 @@ from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["BaseGraphFeatures"]
-
-
 Answer = TypeVar("Answer", bound=FeatureAnswer)
 
 

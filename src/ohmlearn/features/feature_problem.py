@@ -47,8 +47,6 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import Sample
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES
 
-__all__ = ["FeatureProblem", "GraphEstimator", "KnownGraph", "check_index"]
-
 Floats = NDArray[np.float64]
 
 

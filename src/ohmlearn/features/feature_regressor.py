@@ -18,8 +18,6 @@ from ohmlearn.features.stacking import FeatureAnswer
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["GraphFeatureRegressor"]
-
 
 class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures[FeatureAnswer]):
     """Computes a number for every node from the numbers of a few, the edges, and features.

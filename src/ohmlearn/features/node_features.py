@@ -32,8 +32,6 @@ from ohmlearn.reading.feature_table import Column, find_columns, read_feature_ta
 from ohmlearn.reading.label_table import as_node_ids
 from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 
-__all__ = ["Matched", "NodeFeatures", "drop_label_column", "read_features", "read_features_as"]
-
 
 @dataclass(frozen=True, repr=False)
 class Matched(Shown):

@@ -50,8 +50,6 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["GAMMA", "GraphSmoother", "Smoothing", "make_room", "smooth"]
-
 Floats = NDArray[np.float64]
 
 # With more, rounding errors times gamma would be above the usual tolerance.

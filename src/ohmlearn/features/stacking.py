@@ -40,8 +40,6 @@ from ohmlearn.features.experts import ExpertAnswers, Experts, blocks
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["FeatureAnswer", "GraphUse", "Homophily", "Stack", "fit_stack"]
-
 EXPERTS = ("features", "both", "graph")
 ALONE = 0.9  # weight of the features from which the graph is left out
 

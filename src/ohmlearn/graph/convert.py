@@ -21,20 +21,6 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.nodes import NodeTable
 
-__all__ = [
-    "BothDirections",
-    "adjacency_entries",
-    "check_square",
-    "directions_agree",
-    "edge_index_entries",
-    "igraph_edges",
-    "laplacian_entries",
-    "networkx_edges",
-    "networkx_nodes",
-    "raise_asymmetric",
-]
-
-
 Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
 

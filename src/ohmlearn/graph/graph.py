@@ -28,8 +28,6 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
 
-__all__ = ["Graph", "adopt_csr", "with_nodes"]
-
 Offsets = NDArray[np.int64]
 Ends = NDArray[np.int32]
 Weights = NDArray[np.float64]

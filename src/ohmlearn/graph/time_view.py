@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 
-__all__ = ["FADED", "TimeView"]
-
 FADED = 40.0  # half-lives after which an edge is gone: its weight is 2**-40 of what it was
 # An edge so old may be gone in a sparsifier already, if heavier edges beside it were still older.
 FAINT = 20.0

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 
-__all__ = ["BlockCG"]
-
 Floats = NDArray[np.float64]
 Operator = Callable[[Floats], Floats]
 # Smallest energies that are not rounding: of a column relative to its start, of a direction

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from ohmlearn._display import Shown
 from ohmlearn.harmonic.leave_one_out import LeftOut
 
-__all__ = ["HFSResult"]
-
 Floats = NDArray[np.float64]
 
 

@@ -55,16 +55,6 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver, SolveReport
 
-__all__ = [
-    "HFSSolver",
-    "HFSSystem",
-    "Normalization",
-    "RestartSystem",
-    "check_label_values",
-    "check_label_weights",
-    "check_labelled",
-]
-
 Normalization = Literal["stable", "cmn"] | None
 CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]

@@ -24,17 +24,6 @@ from numpy.typing import NDArray
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem
 
-__all__ = [
-    "LeftOut",
-    "Responses",
-    "average_around",
-    "average_in",
-    "component_means",
-    "leave_out_labels",
-    "respond",
-    "unlabelled_nodes",
-]
-
 # Columns that are solved for together: a multiple of this, which the solver takes at once, with at
 # most so many entries if that is possible.
 COLUMNS, ENTRIES, MOST = 8, 1 << 21, 32

@@ -33,8 +33,6 @@ from ohmlearn.graph import Graph
 from ohmlearn.harmonic.hfs_system import check_label_weights, check_labelled
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["Posterior", "posterior_std"]
-
 Floats = NDArray[np.float64]
 BLOCK = _core.SKETCH_COLUMNS  # columns that are solved together
 EXACT_UP_TO = 500  # nodes; up to this size exact variances take milliseconds

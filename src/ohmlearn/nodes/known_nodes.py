@@ -17,8 +17,6 @@ from ohmlearn import _core
 from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, take, with_kind
 from ohmlearn.nodes.node_table import NodeTable
 
-__all__ = ["KnownEnds", "add_ends", "look_up", "number_ends"]
-
 Column = Ids | CodedIds
 Numbers = NDArray[np.int32]
 

@@ -14,34 +14,6 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 
-__all__ = [
-    "EXACT",
-    "CodedIds",
-    "FractionError",
-    "IdColumn",
-    "Ids",
-    "Strings",
-    "arguments",
-    "as_ids",
-    "check_equal_sizes",
-    "check_id_kind",
-    "decode_codes",
-    "decode_ids",
-    "decode_strings",
-    "encode_strings",
-    "find_plain",
-    "id_type_of",
-    "ids_from_arrow",
-    "is_whole",
-    "kinds_in",
-    "kinds_of",
-    "make_alike",
-    "read_ids",
-    "take",
-    "widen",
-    "with_kind",
-]
-
 
 class Strings(NamedTuple):
     """String i is the UTF-8 bytes ``data[offsets[i] : offsets[i + 1]]``."""

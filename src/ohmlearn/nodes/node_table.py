@@ -32,8 +32,6 @@ from ohmlearn.nodes.node_ids import (
     with_kind,
 )
 
-__all__ = ["NodeTable", "are_reordered", "join_tables"]
-
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
 # The number under a mask: numpy ignores masks in indices, and raises an error for this one.

@@ -11,14 +11,6 @@ from ohmlearn.checks.parameters import (
 )
 from ohmlearn.errors import InputError, Param
 
-__all__ = [
-    "BoundTerms",
-    "GeneralizationBound",
-    "Stability",
-    "generalization_bound",
-    "stability_beta",
-]
-
 
 @dataclass(frozen=True)
 class Stability:

@@ -18,8 +18,6 @@ from ohmlearn.graph import Graph
 from ohmlearn.paper.bounds import GeneralizationBound, generalization_bound
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["CertifiedBound", "SpectralExtremes", "certified_bound", "spectral_extremes"]
-
 DENSE_LIMIT = 500  # nodes up to which all eigenvalues are computed
 EIGEN_TOL = 1e-8  # relative accuracy of eigenvalues beyond that
 SOLVE_TOL = 1e-8

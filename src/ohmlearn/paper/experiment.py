@@ -26,8 +26,6 @@ from ohmlearn.points.point_arrays import check_n_neighbors
 from ohmlearn.report.html_page import describe_versions
 from ohmlearn.report.progress import Progress
 
-__all__ = ["NEIGHBOURS", "ExperimentSettings", "describe", "run_experiment", "write_results"]
-
 NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_000)
 QUICK = (100, 4000, 4500, 12_000)
 # The scheme "paper" solves more systems and takes minutes where the default takes seconds.

@@ -22,8 +22,6 @@ from ohmlearn.points import knn_edges
 from ohmlearn.report.process_cost import cpu_seconds, peak_memory
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["draw_labelled", "make_classes", "run_job", "score"]
-
 GAMMA = 1.0
 REFINED_PASSES = 4  # in total: one builds the sparsifier, the others refine
 EXACT_TOL, EXACT_PASSES = 1e-9, 40

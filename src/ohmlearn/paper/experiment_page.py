@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_points", "make_markdown", "make_page", "write_figures"]
-
 BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
 REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
 NAMES = {"exact": "stable-HFS, exact", "sparse": "Sparse-HFS, one pass", "refined": REFINED}

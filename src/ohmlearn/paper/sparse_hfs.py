@@ -14,8 +14,6 @@ from ohmlearn.harmonic.solve_hfs import solve_hfs
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier.kelner_levin import KelnerLevin
 
-__all__ = ["BlockAnswer", "SparseHFS"]
-
 
 class BlockAnswer(NamedTuple):
     """The answer of `SparseHFS` after a block of edges.

@@ -21,8 +21,6 @@ from ohmlearn.points.kernel_pairs import default_gamma, kernel_edges
 from ohmlearn.points.neighbor_edges import knn_edges
 from ohmlearn.points.point_arrays import Matrix
 
-__all__ = ["AFFINITIES", "Affinity", "CallableEdges", "refuse_lost_points"]
-
 AFFINITIES = ("knn", "rbf", "precomputed")
 PAIRS = 1 << 22  # number of weights in memory at the same time
 ROUNDING = 1e-3  # by which the two directions of an edge may differ

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
 
-__all__ = ["check_for_faiss", "find_with_faiss"]
-
 EXACT_BELOW = 20_000  # points: a search of all of them is fast enough
 PROBED = 32  # cells of 4 sqrt(n) that are searched
 ROWS = 4096  # points whose distances are computed at the same time

@@ -27,8 +27,6 @@ from ohmlearn.points.point_arrays import (
     refuse_inexact,
 )
 
-__all__ = ["METRICS", "NeighborIndex", "check_neighbor_points", "find_neighbors"]
-
 METRICS = ("euclidean", "cosine")
 MOST_FEATURES = 2**31 - 1  # of a sparse X, whose columns have indices of 32 bits
 ROWS = 1024  # sparse rows, or new points, in a native call; Ctrl-C is noticed between calls

@@ -17,8 +17,6 @@ from ohmlearn.points.point_arrays import PointEdges, check_points, pack_points, 
 if TYPE_CHECKING:
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["KernelEdges", "kernel_edges"]
-
 FED = 512  # rows in a native call; Ctrl-C is noticed between calls
 KERNELS = {
     "rbf": _core.Kernel.rbf,

@@ -30,8 +30,6 @@ from ohmlearn.points.point_arrays import (
     row_blocks,
 )
 
-__all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "knn_edges"]
-
 METHODS = ("exact", "faiss")
 KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
 MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster

@@ -18,21 +18,6 @@ from ohmlearn.checks.parameters import check_count, check_n_jobs
 from ohmlearn.edges import Edges
 from ohmlearn.errors import InputError, Param, bad_value
 
-__all__ = [
-    "Matrix",
-    "Neighbors",
-    "PointEdges",
-    "Points",
-    "check_n_neighbors",
-    "check_points",
-    "check_shape",
-    "check_span",
-    "fill_scales",
-    "pack_points",
-    "refuse_inexact",
-    "row_blocks",
-]
-
 PAIRS = 1 << 18  # per block: few enough for the cache, many enough to hide the call overhead
 TILE = 16  # rows that the kernel compares with all points at once; blocks are multiples of it
 

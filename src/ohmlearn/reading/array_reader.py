@@ -30,8 +30,6 @@ from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
 
-__all__ = ["ArraySource", "BatchSource", "columns_of", "look_at_types"]
-
 ROWS = 1 << 17  # in a batch
 LOOK = 1000  # rows that decide which columns of a matrix are not ends
 BATCH_BYTES = 1 << 24  # at most so many of a column in a batch

@@ -16,8 +16,6 @@ from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, Found, check_id_typ
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 
-__all__ = ["ArrowObject", "read_whole"]
-
 LOOK = 100  # rows of a data frame that show the types of its columns
 
 

@@ -21,8 +21,6 @@ from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["ROWS", "ArrowFile", "ArrowSource", "Found", "decode"]
-
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15

@@ -25,8 +25,6 @@ from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.reading.iterable_reader import columns_of_rows
 from ohmlearn.reading.read_edges import read_edges
 
-__all__ = ["as_edges", "as_edges_and_sparsifier", "as_named_edges"]
-
 
 @runtime_checkable
 class KeepsGraph(Protocol):

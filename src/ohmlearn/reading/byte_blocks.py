@@ -13,8 +13,6 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
-__all__ = ["ARRAY_HINT", "LONGEST_LINE", "ByteSource", "line_blocks"]
-
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
 ARRAY_HINT = "write one JSON object per line instead of an array, for example with jq -c '.[]'"

@@ -18,11 +18,6 @@ from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.weight_scale import ScaledColumn
 
-__all__ = [
-    "ColumnChoice", "ColumnSample", "choose_columns", "doubt_weights", "find_ends", "is_id",
-    "kinds_of_headings", "names_kind", "refuse_swapped",
-]  # fmt: skip
-
 FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
 # Words that distinguish the two ends, before or after a common stem: src_ip and dst_ip.
 ROLES = (

@@ -23,8 +23,6 @@ from ohmlearn.reading.table_reader import RawBatch, Source, refuse_or_count
 from ohmlearn.reading.text_sample import TextSample, as_number, find_delimiter
 from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts, explain_date
 
-__all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments", "start_text"]
-
 ODD_ONE = 5
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]

@@ -18,8 +18,6 @@ from ohmlearn import _core
 from ohmlearn.nodes.node_ids import Strings, encode_strings, ids_from_arrow
 from ohmlearn.reading.source_errors import refuse_source
 
-__all__ = ["MOST", "Events", "hash_array", "hash_values", "recall"]
-
 MOST = 1 << 23  # ids that are remembered
 Events = NDArray[np.uint64]
 

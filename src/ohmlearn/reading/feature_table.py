@@ -30,16 +30,6 @@ from ohmlearn.reading.read_options import EDGE_ENDS
 from ohmlearn.reading.remote import is_remote, open_remote_parts
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 
-__all__ = [
-    "NODES",
-    "Column",
-    "FeatureTable",
-    "NodeValues",
-    "find_columns",
-    "read_feature_table",
-    "read_node_values",
-]
-
 Column = str | int
 NODES = ("node", "node_id", "id")  # usual headings of the column of ids, in lower case
 INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores an index without a name

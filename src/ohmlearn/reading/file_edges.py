@@ -28,8 +28,6 @@ from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all
 from ohmlearn.reading.weight_scale import WeightScale
 
-__all__ = ["EdgeStream"]
-
 LOOK = 1000  # ids that stand for all
 
 

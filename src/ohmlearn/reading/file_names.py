@@ -15,21 +15,6 @@ from urllib.parse import unquote
 from ohmlearn.reading.remote import is_remote, list_remote, open_remote
 from ohmlearn.reading.source_errors import refuse_source, show_name
 
-__all__ = [
-    "FORMATS",
-    "LOG_MANIFEST",
-    "check_one_format",
-    "find_files",
-    "find_folder_columns",
-    "find_format",
-    "find_size",
-    "fits_pattern",
-    "format_of_bytes",
-    "is_log",
-    "is_pipe",
-    "read_start",
-]
-
 LOG_MANIFEST = "ohmlearn-log.json"  # a folder with this file is a log, see `EdgeLog`
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 FORMATS: dict[str, tuple[str, ...]] = {  # and the endings of their files

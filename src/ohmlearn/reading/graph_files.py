@@ -14,8 +14,6 @@ from ohmlearn.reading.column_choice import ColumnChoice, choose_columns
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["GraphFile", "MetisSource"]
-
 
 class MetisSource(Source):
     """A file of METIS: after a header, line i lists the neighbours of node i, from 1 on.

@@ -15,8 +15,6 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["IterableSource", "columns_of_rows"]
-
 
 def columns_of_rows(given: object) -> tuple[Any, ...] | None:
     """Return the columns of a list of edges with their ids; None for anything else."""

@@ -32,8 +32,6 @@ from ohmlearn.reading.text_sample import TextSample
 if TYPE_CHECKING:
     from ohmlearn.reading.row_filter import RowFilter
 
-__all__ = ["BYTE_ORDER_MARK", "JsonLinesSource", "json_blocks"]
-
 LOOK = 100  # lines that decide which columns are not ends
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -22,8 +22,6 @@ from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
 
-__all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
-
 # As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
 INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)

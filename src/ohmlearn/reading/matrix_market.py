@@ -18,8 +18,6 @@ from ohmlearn.reading.csv_reader import parse_blocks, skip_comments
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["MatrixMarketSource"]
-
 BANNER = b"%%matrixmarket"
 Integers = NDArray[np.int64]
 

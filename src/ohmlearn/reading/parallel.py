@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from ohmlearn.nodes.known_nodes import KnownEnds
 from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 
-__all__ = ["Piece", "Prepared", "prepare_all"]
-
 CHUNK = 5 << 18  # edges; more than pyarrow puts into a row group
 MOST_THREADS = 8  # ids are numbered by one thread, and each chunk takes memory
 AHEAD = 2  # pieces that are open beyond one for each thread

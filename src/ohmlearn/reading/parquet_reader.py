@@ -17,8 +17,6 @@ from ohmlearn.reading.remote import RemoteFile, fetch_ahead, open_remote_parts
 from ohmlearn.reading.source_errors import reading
 from ohmlearn.reading.table_reader import RawBatch
 
-__all__ = ["ParquetFile"]
-
 # Row groups with fewer rows are read together: opening the file for each would take longer. One of
 # 2**20 rows, as pyarrow writes them, is read on its own.
 ROWS_TOGETHER = 1 << 18

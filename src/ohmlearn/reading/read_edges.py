@@ -37,8 +37,6 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
 
-__all__ = ["READERS", "find_sources", "open_stream", "read_edges"]
-
 READERS: dict[str, Callable[[str, ReadOptions], Source]] = {
     "csv": partial(TextSource, style="csv"),
     "tsv": partial(TextSource, style="tsv"),

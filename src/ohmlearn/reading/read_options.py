@@ -14,16 +14,6 @@ from ohmlearn.reading.source_errors import SKIP
 from ohmlearn.reading.weight_scale import ScaledColumn, split_weight
 from ohmlearn.reading.where import parse_where
 
-__all__ = [
-    "EDGE_ENDS",
-    "TIMES",
-    "Column",
-    "LabelOptions",
-    "PairOptions",
-    "ReadOptions",
-    "Rows",
-]
-
 Column = str | int
 
 # Names that columns of edges usually have, in lower case. The first pair found is used.

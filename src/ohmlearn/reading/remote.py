@@ -31,19 +31,6 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputTypeError, Param, Place, SourceError
 from ohmlearn.reading.source_errors import show_name
 
-__all__ = [
-    "RemoteFile",
-    "check_remote_output",
-    "describe_remote",
-    "explain_remote",
-    "fetch_ahead",
-    "is_remote",
-    "list_remote",
-    "open_remote",
-    "open_remote_parts",
-    "write_remote",
-]
-
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?=://)")
 MAGIC = re.compile(r"[*?\[]")
 PART = re.compile(r"bytes (\d+)-(\d+)/(\d+)")

@@ -27,8 +27,6 @@ from ohmlearn.reading.arrow_reader import as_plain
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.where import Condition, columns_of, parse_where, tests_of
 
-__all__ = ["RowFilter", "choose_records"]
-
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
     "!=": pc.not_equal,

@@ -13,8 +13,6 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
 
-__all__ = ["SourceKinds", "say_kinds"]
-
 ONE_KIND = Setting("bipartite", False)
 SAY_KINDS = (
     f"say which kinds there are, for example {Setting('bipartite', ('user', 'item'))}, or "

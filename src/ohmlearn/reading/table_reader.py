@@ -28,8 +28,6 @@ from ohmlearn.reading.time_rule import TimeRule
 if TYPE_CHECKING:
     from ohmlearn.reading.row_filter import RowFilter
 
-__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "join_batches", "refuse_or_count"]
-
 
 class RawBatch(NamedTuple):
     """A batch of edges with the ids of the user, checked weights and, if asked for, times."""

@@ -11,8 +11,6 @@ from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.reading.column_choice import ColumnSample, doubt_weights
 from ohmlearn.reading.time_rule import are_date_texts, explain_date
 
-__all__ = ["TextSample", "as_number", "find_delimiter"]
-
 LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
 DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+")

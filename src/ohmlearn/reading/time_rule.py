@@ -26,8 +26,6 @@ from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import Strings, decode_ids, take
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 
-__all__ = ["TimeRule", "are_date_texts", "explain_date", "find_conflict"]
-
 SAMPLE = 1000  # times of a batch that are compared with the unit of the stream
 LOCAL_DATE = re.compile(r"\s*([0-3]?\d)([/.-])([0-3]?\d)\2(\d{4})(?!\d)")
 DATE = "a date such as 2026-03-31 or 2026-03-31T12:30:00Z"

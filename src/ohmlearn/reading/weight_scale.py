@@ -16,8 +16,6 @@ from ohmlearn.reading.source_errors import refuse_source
 if TYPE_CHECKING:
     from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["ScaledColumn", "WeightScale", "split_weight"]
-
 SCALED = re.compile(r"(.+):(log|sqrt|cap(?:=.*)?)", re.DOTALL)
 SAMPLE = 100_000  # edges whose weights decide where `cap` is
 WORDS = {"log": "log(1 + {})", "sqrt": "sqrt({})"}

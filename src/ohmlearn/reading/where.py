@@ -20,8 +20,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from ohmlearn.errors import InputError, Param
 
-__all__ = ["Condition", "columns_of", "parse_where", "tests_of"]
-
 TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))

@@ -10,8 +10,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["EdgeSummary"]
-
 CHUNK = 1 << 18  # least number of edges to collect before the components are updated in O(n)
 
 

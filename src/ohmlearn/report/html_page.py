@@ -19,8 +19,6 @@ from ohmlearn import __version__
 from ohmlearn._arrays_file import write_whole
 from ohmlearn.checks.parameters import require_extra
 
-__all__ = ["Report"]  # the commands share the drawing functions, which are not public
-
 INK = "#1b2a38"  # dark enough for a PNG on white; replaced by currentColor in a page
 # Distinguishable on white and on black, and by most colour-blind readers.
 COLOURS = ("#3987c9", "#e0793a", "#3d9b73", "#9a6fd0", "#8b9199")

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.report.write_table import Coded, Column
 
-__all__ = ["AnswerTable", "Dominant"]
-
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
 FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells

@@ -23,8 +23,6 @@ from ohmlearn.report.report_quality import (
 )
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["draw_reliability", "lay_out", "make_page"]
-
 MOST_FEATURES = 50  # columns that the page lists
 
 MOST_DRAWN = 1500  # nodes

@@ -4,8 +4,6 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "peak_memory"]
-
 
 def peak_memory() -> int:
     """Return the peak memory of this process in bytes."""

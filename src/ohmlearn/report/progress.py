@@ -12,8 +12,6 @@ from typing import Any, Self
 from ohmlearn._phases import Phase
 from ohmlearn.report.process_cost import peak_memory
 
-__all__ = ["Progress", "StatusLine", "describe_seconds"]
-
 INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
 SURE = 0.05  # fraction of a pass after which its own speed is known better than that of the last
 

@@ -11,17 +11,6 @@ from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
 if TYPE_CHECKING:
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
-__all__ = [
-    "WORDS",
-    "Group",
-    "describe_accuracy",
-    "describe_stability",
-    "describe_weights",
-    "group_by_probability",
-    "measure_features",
-    "measure_quality",
-]
-
 Floats = NDArray[np.float64]
 N_GROUPS = 10  # of labels, by their probability
 ONE_CLASS = "not estimated, because there is only one class"

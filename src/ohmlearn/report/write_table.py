@@ -22,8 +22,6 @@ from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.reading.remote import is_remote, write_remote
 from ohmlearn.reading.source_errors import show_name
 
-__all__ = ["Coded", "NodeIds", "check_table_path", "write_table"]
-
 ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")

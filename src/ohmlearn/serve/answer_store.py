@@ -19,8 +19,6 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
 
-__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "name_nodes"]
-
 EXPORT_ROWS = 1 << 17
 N_BINS = 20
 CHANGE = np.dtype([("node", "<i4"), ("before", "<i4"), ("after", "<i4"), ("probability", "<f4")])

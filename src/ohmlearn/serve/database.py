@@ -26,8 +26,6 @@ from ohmlearn.checks.parameters import LIGHTEST
 from ohmlearn.errors import InputError, Param
 from ohmlearn.reading.event_ids import MOST, Events
 
-__all__ = ["AS_INTEGER", "LABEL_WEIGHTS", "Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
-
 VERSIONS = (1, 2)  # the second one has the ids of events
 AS_INTEGER = r"0|-?[1-9][0-9]{0,18}"
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.

@@ -36,8 +36,6 @@ from ohmlearn.reading.source_errors import BadRows, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, join_batches
 from ohmlearn.reading.time_rule import TimeRule
 
-__all__ = ["BadBody", "Form", "choose_names", "decode_edges"]
-
 Form = Literal["ndjson", "csv", "arrow"]
 NAME = "the body"
 LONGEST_LINE = 1 << 20  # as objects of Python, its values may take fifty times as much

@@ -24,8 +24,6 @@ from ohmlearn.serve.settings import Settings
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["TEAMS", "People", "run_feeder", "settings"]
-
 TEAMS = ("research", "design", "sales", "support")
 SIZES = (200, 160, 140, 100)  # people at the start
 MOST_PEOPLE = 1500

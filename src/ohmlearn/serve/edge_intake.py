@@ -34,8 +34,6 @@ from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["COUNTS", "Clock", "Intake"]
-
 GROUP_BYTES = 16 << 20  # of batches that are written together
 EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
 MUCH_AHEAD = 60.0  # seconds ahead of the clock from which on edges are a problem

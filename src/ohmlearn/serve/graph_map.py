@@ -43,8 +43,6 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["GraphMap", "Layout"]
-
 N_LINKS = 3  # of each node
 REGULARISATION = 0.1  # tau, in mean degrees
 FADED = 0.1  # nodes with less than this fraction of the mean degree are seldom chosen

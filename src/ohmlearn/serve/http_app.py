@@ -28,8 +28,6 @@ from ohmlearn.serve.serve_errors import Refused
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["make_app"]
-
 ROUTE = "ohmlearn.route"  # where the scope of a request has the path of its route
 GONE_AWAY = 499  # counted for clients that do not wait for their answer
 logger = logging.getLogger(__name__)

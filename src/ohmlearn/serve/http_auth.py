@@ -22,8 +22,6 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.serve_errors import Refused
 
-__all__ = ["PUBLIC", "Access", "Tokens", "check_listening", "is_loopback"]
-
 Scope = Literal["read", "write"]
 SHORTEST = 16  # characters of a token
 # What needs no token: the page itself, which has no data in it, and probes of supervisors.

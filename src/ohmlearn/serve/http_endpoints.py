@@ -42,8 +42,6 @@ from ohmlearn.serve.serve_errors import Refused, refusals
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["Answer", "Endpoints"]
-
 T = TypeVar("T")
 Answer = Callable[[Request], Awaitable[Response]]
 

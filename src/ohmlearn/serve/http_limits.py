@@ -22,8 +22,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ohmlearn.serve.http_replies import error_reply
 from ohmlearn.serve.serve_errors import Refused
 
-__all__ = ["SECURITY_HEADERS", "Limits", "make_protocol", "raise_file_limit"]
-
 MIB = 1 << 20
 RESERVED_FILES = 256  # of the log, the database, Kafka and so on
 SECURITY_HEADERS = {

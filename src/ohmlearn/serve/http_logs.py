@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-__all__ = ["logs_to"]
-
 LOGGERS = ("ohmlearn.serve", "uvicorn", "uvicorn.error", "asyncio")
 MOST_SHOWN = 1000  # warnings that are remembered, so that each is shown once
 # The attributes of every record; others were given as `extra`.

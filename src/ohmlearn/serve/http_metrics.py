@@ -12,8 +12,6 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["HttpMetrics"]
-
 PREFIX = "ohmlearn_"
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"})

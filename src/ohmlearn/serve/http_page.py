@@ -9,8 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["PAGE", "PageFile"]
-
 FOLDER = Path(__file__).parent / "page"
 TYPES = {
     ".html": "text/html; charset=utf-8",

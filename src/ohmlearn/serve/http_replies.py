@@ -21,8 +21,6 @@ from ohmlearn.serve.serve_errors import Refused
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["EventStream", "ExportStream", "JsonReply", "error_reply", "to_json"]
-
 POLL_SECONDS = 1.0
 COMMENT_SECONDS = 15.0  # so that proxies do not take the connection for dead
 # What changes all the time without anything having happened.

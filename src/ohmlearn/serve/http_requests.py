@@ -20,11 +20,6 @@ from ohmlearn.reading.label_table import read_labels
 from ohmlearn.serve.database import AS_INTEGER, LABEL_WEIGHTS
 from ohmlearn.serve.serve_errors import Refused
 
-__all__ = [
-    "BodyReader", "batch_id_of", "gunzip", "is_gzip", "media_type", "parse_json", "read_label_csv",
-    "read_label_rows", "read_nodes", "read_path_node", "short",
-]  # fmt: skip
-
 CHUNK = 1 << 20  # bytes that are decompressed at once
 PIECE = 16 << 10
 MOST_MEMBERS = 10_000

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from ohmlearn.serve.service import Service
 
-__all__ = ["Server", "make_server", "run"]
-
 BACKLOG = 1024  # connections that wait to be accepted
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 30  # for requests that were accepted

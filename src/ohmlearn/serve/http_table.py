@@ -21,8 +21,6 @@ from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_requests import short
 from ohmlearn.serve.serve_errors import Refused
 
-__all__ = ["ENDPOINTS", "FORMS", "Endpoint", "describe", "parse_query"]
-
 Json = dict[str, object]
 
 # What the bodies of edges may be, and how they are decoded.

@@ -51,8 +51,6 @@ from ohmlearn.serve.serve_errors import Refused
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-__all__ = ["Consumer", "read_config"]
-
 BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
 GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
 MESSAGE_BYTES = 200  # what a message takes in addition to its value

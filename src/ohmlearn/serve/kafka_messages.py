@@ -24,8 +24,6 @@ from ohmlearn.errors import OhmError, render
 from ohmlearn.reading.table_reader import RawBatch, join_batches
 from ohmlearn.serve.decode_edges import choose_names, decode_edges
 
-__all__ = ["EMPTY", "DeadLetters", "Decoded", "KafkaFormat", "Message", "decode_messages"]
-
 KafkaFormat = Literal["json", "arrow"]
 MAX_BYTES = 64 << 20  # of the value of a message
 AT_ONCE = 1000  # messages; if one is bad, all of them are read again

@@ -36,8 +36,6 @@ from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["Labeller", "Solved"]
-
 N_RECENT = 50  # changes that the page shows
 LONGEST_REST = 60.0  # seconds
 logger = logging.getLogger(__name__)

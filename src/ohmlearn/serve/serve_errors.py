@@ -11,8 +11,6 @@ from typing import Any
 from ohmlearn.edge_log import LogError
 from ohmlearn.errors import UNSET, InputError, OhmError, Place
 
-__all__ = ["Refused", "refusals", "storage_error"]
-
 LATER = {429: 1.0, 503: 5.0, 507: 5.0}  # seconds after which to try again
 
 

@@ -29,8 +29,6 @@ from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["Folder", "backup", "check_folder_contents"]
-
 LOG, DATABASE, ANSWERS, LETTERS = "log", "service.sqlite", "answers.ohm", "dead-letters.ndjson"
 KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, LETTERS}
 TRIES = 20  # of a backup, if the log is compacted meanwhile

@@ -14,8 +14,6 @@ from ohmlearn.errors import query_style, render, text_of
 from ohmlearn.reading.source_errors import SourceError
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["Sampler", "Worker", "describe"]
-
 MANY_FAILURES = 3  # in a row
 logger = logging.getLogger(__name__)
 

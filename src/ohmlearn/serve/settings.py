@@ -10,8 +10,6 @@ from ohmlearn.checks.parameters import N_JOBS, Constraints, Interval, check_para
 from ohmlearn.checks.times import DURATION_KIND, check_duration
 from ohmlearn.errors import InputError, Param
 
-__all__ = ["Settings"]
-
 SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Unix seconds
 
 

@@ -19,8 +19,6 @@ from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
 
-__all__ = ["Certifier", "Surveyor"]
-
 N_SUGGESTED = 20
 REST = 3.0  # times as long as the work takes, so that it takes a quarter of a core at most
 SOON = 10.0  # seconds until the first certificate, or until there is something to certify

@@ -45,8 +45,6 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
 
-__all__ = ["KelnerLevin"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.void]
 State = Mapping[str, NDArray[Any]]

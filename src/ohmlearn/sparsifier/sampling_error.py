@@ -26,8 +26,6 @@ from ohmlearn.checks.parameters import Constraints, Interval, check_parameters
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["LOOSE", "Sample", "largest_ratio"]
-
 # The fraction of the variance that comes from independent coins. In the scheme "online" it is that
 # of the coins at arrival, half; resamples add balanced errors only. 0.2 is measured.
 LOOSE = {"resample": 0.2, "online": 0.5, "paper": 1.0}

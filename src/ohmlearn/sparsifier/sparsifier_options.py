@@ -26,18 +26,6 @@ from ohmlearn.checks.parameters import (
 from ohmlearn.checks.times import check_duration, check_duration_unit
 from ohmlearn.errors import InputError, Param, Setting, bad_value
 
-__all__ = [
-    "CONSTANTS",
-    "MAX_EDGES",
-    "MOST_NODES",
-    "NODE_BYTES",
-    "PAPER_CONSTANTS",
-    "ROW_BYTES",
-    "TIME_BYTES",
-    "Duration",
-    "SparsifierOptions",
-]
-
 Duration = float | str | timedelta | np.timedelta64
 NOTHING = np.empty(0, np.int32)
 SCHEMES = ("resample", "online", "paper")

@@ -19,8 +19,6 @@ from ohmlearn.errors import InputError, InPython, Param, Setting
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 
-__all__ = ["check_arrivals", "check_moments", "choose_view"]
-
 SKIP = f"use {Setting('latest', ...)} and {Setting('on_bad', 'skip')}{InPython(' of read_edges')}"
 MOST_AHEAD = 1e6  # half-lives or horizons; an edge so far ahead has probably a wrong time
 MOST_HALF_LIVES = 2.0**40  # between time 0 and an edge: as in cpp/sampling/decay.hpp

@@ -10,8 +10,6 @@ from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier.sparsifier_options import Duration
 from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
 
-__all__ = ["sparsify"]
-
 
 def sparsify(
     edges: object,

@@ -40,8 +40,6 @@ from ohmlearn.sparsifier.sparsifier_options import (
 )
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 
-__all__ = ["StreamingSparsifier"]
-
 PIECE = 1 << 22  # edges between two moments at which one can interrupt an update
 
 
