@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ohmlearn.checks.parameters import check_seed
 from ohmlearn.graph import Graph
+from ohmlearn.points import knn_edges
 
 __all__ = [
     "barbell",
@@ -46,7 +46,7 @@ def path(n_nodes: int) -> Graph:
     >>> path(4).laplacian().toarray()[0].tolist()
     [1.0, -1.0, 0.0, 0.0]
     """
-    return Graph.from_edges(*_path(n_nodes), n_nodes=n_nodes)
+    return Graph.from_edges(*_grid((n_nodes,)), n_nodes=n_nodes)
 
 
 def star(n_nodes: int) -> Graph:
@@ -122,7 +122,7 @@ def knn_points(
     100
     """
     points = np.random.default_rng(check_seed(random_state)).random((n_points, dim))
-    return Graph.from_edges(*_union_knn(points, n_neighbors), n_nodes=n_points)
+    return Graph.from_batches(knn_edges(points, n_neighbors=n_neighbors, weights="uniform"))
 
 
 def preferential_attachment(n_nodes: int, k: int, *, random_state: object = None) -> Graph:
@@ -135,10 +135,8 @@ def preferential_attachment(n_nodes: int, k: int, *, random_state: object = None
     >>> preferential_attachment(1000, 1).n_edges   # a tree
     999
     """
-    return Graph.from_edges(
-        *_preferential(n_nodes, k, np.random.default_rng(check_seed(random_state))),
-        n_nodes=n_nodes,
-    )
+    rng = np.random.default_rng(check_seed(random_state))
+    return Graph.from_edges(*_preferential(n_nodes, k, rng), n_nodes=n_nodes)
 
 
 def stochastic_blocks(
@@ -213,7 +211,7 @@ def paper_knn(n_neighbors: int, *, n_points: int = 12_100) -> Graph:
     1210
     """
     points = paper_points(n_points)
-    return Graph.from_edges(*_union_knn(points, n_neighbors), n_nodes=n_points)
+    return Graph.from_batches(knn_edges(points, n_neighbors=n_neighbors, weights="uniform"))
 
 
 def dense_clusters(
@@ -229,11 +227,12 @@ def dense_clusters(
     >>> dense_clusters(1210).n_nodes
     1210
     """
-    n, k = n_points, round(n_points * 0.0954) if n_neighbors is None else n_neighbors
-    ends = np.cumsum(_paper_sizes(n))[:-1]
-    bridge = (np.repeat(ends, bridges) - 1, np.concatenate([e + np.arange(bridges) for e in ends]))
-    parts = [_union_knn(paper_points(n), k), bridge]
-    return Graph.from_edges(*_unique(*_join(parts), n), n_nodes=n)
+    k = round(n_points * 0.0954) if n_neighbors is None else n_neighbors
+    u, v, _ = paper_knn(k, n_points=n_points).edges()
+    ends = np.cumsum(_paper_sizes(n_points))[:-1]
+    first, second = np.repeat(ends, bridges) - 1, (ends[:, None] + np.arange(bridges)).ravel()
+    edges = _unique(np.concatenate([u, first]), np.concatenate([v, second]), n_points)
+    return Graph.from_edges(*edges, n_nodes=n_points)
 
 
 def chimera(n_nodes: int, *, random_state: object = None, decades: float = 6) -> Graph:
@@ -248,22 +247,31 @@ def chimera(n_nodes: int, *, random_state: object = None, decades: float = 6) ->
     500
     """
     rng = np.random.default_rng(check_seed(random_state))
-    kinds: list[Callable[[int], Ends]] = [
+
+    def path(size: int) -> Ends:
+        return _grid((size,))
+
+    def expander(size: int) -> Ends:
+        """Return a union of random cycles, which is an expander with high probability."""
+        cycles = [rng.permutation(size) for _ in range(4)]
+        return _unique(*_join([(cycle, np.roll(cycle, 1)) for cycle in cycles]), size)
+
+    makers: list[Callable[[int], Ends]] = [
         lambda size: _grid((round(size**0.5), -(-size // round(size**0.5)))),
         lambda size: _grid((round(size ** (1 / 3)),) * 2 + (2 + round(size ** (1 / 3)),)),
         lambda size: _preferential(size, 1, rng),
         lambda size: _preferential(size, 4, rng),
-        _path,
-        lambda size: _expander(size, 8, rng),
+        path,
+        expander,
     ]
     parts: list[Ends] = []
     start = 0
     while start < n_nodes:
         size = min(n_nodes - start, max(2, round(n_nodes * 10 ** rng.uniform(-2, -0.7))))
-        kind = kinds[rng.integers(len(kinds))]
-        if kind is _path:  # rounding on longer paths with such weights exceeds 1e-8
+        make = makers[rng.integers(len(makers))]
+        if make is path:  # rounding on longer paths with such weights exceeds 1e-8
             size = min(size, 1000)
-        u, v = kind(size)
+        u, v = make(size)
         inside = (u < size) & (v < size)  # cut grids to the requested size
         parts.append((start + u[inside], start + v[inside]))
         if start:
@@ -301,22 +309,11 @@ def _paper_sizes(n: int) -> list[int]:
     return [outer, inner, n - 2 * outer - inner, outer]
 
 
-def _path(n: int) -> Ends:
-    """Join each node to the next."""
-    return np.arange(n - 1), np.arange(1, n)
-
-
 def _grid(shape: tuple[int, ...]) -> Ends:
     """Join neighbours along each axis; nodes are numbered in row-major order."""
     ids = np.arange(np.prod(shape)).reshape(shape)
     ahead = [np.moveaxis(ids, axis, 0) for axis in range(len(shape))]
     return _join([(rows[:-1].ravel(), rows[1:].ravel()) for rows in ahead])
-
-
-def _expander(n: int, degree: int, rng: np.random.Generator) -> Ends:
-    """Return a union of random cycles: connected, and an expander with high probability."""
-    cycles = [rng.permutation(n) for _ in range(degree // 2)]
-    return _unique(*_join([(cycle, np.roll(cycle, 1)) for cycle in cycles]), n)
 
 
 def _preferential(n: int, k: int, rng: np.random.Generator) -> Ends:
@@ -336,29 +333,6 @@ def _preferential(n: int, k: int, rng: np.random.Generator) -> Ends:
     target = np.where(end & 1 == 1, 0, new[end >> 1])
     target[:k] = 0
     return _unique(new, target, n)
-
-
-def _union_knn(points: Points, k: int) -> Ends:
-    """Join i and j if either is among the k nearest neighbours of the other."""
-    n = len(points)
-    if n > 20_000:
-        near = cKDTree(points).query(points, k + 1)[1]
-        own = np.repeat(np.arange(n), k + 1)
-        other = near.ravel()
-        return _unique(own[own != other], other[own != other], n)
-    # A dense boolean matrix is smaller than the neighbour lists when k is in the thousands.
-    joined = np.zeros((n, n), dtype=bool)
-    for start in range(0, n, 256):
-        rows = np.arange(start, min(start + 256, n))
-        distance = np.zeros((len(rows), n))
-        for axis in points.T:
-            distance += (axis[rows, None] - axis) ** 2
-        distance[rows - start, rows] = -1.0
-        near = np.argpartition(distance, k, axis=1)[:, : k + 1]
-        joined[rows[:, None], near] = True
-    joined |= joined.T
-    u, v = np.nonzero(np.triu(joined, 1))
-    return u, v
 
 
 def _join(parts: Sequence[Ends]) -> Ends:
