@@ -18,7 +18,8 @@ for names. `render` replaces the tokens; everything that shows a message to a pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 OPEN, NEXT, CLOSE = "\ue000", "\ue001", "\ue002"
+# Name and sign, perhaps with two texts of the value; marks elsewhere are text, perhaps of a user.
+FIELD = f"([^{OPEN}{NEXT}{CLOSE}]*)"
+TOKEN = re.compile(f"{OPEN}{FIELD}{NEXT}{FIELD}(?:{NEXT}{FIELD}{NEXT}{FIELD})?{CLOSE}")
 UNSET: Any = object()
 
 
@@ -74,7 +78,8 @@ class Param:
         parts = [self.name, self.sign]
         if self.value is not UNSET:
             parts += [_in_python(self.value), _in_plain_text(self.value)]
-        return OPEN + NEXT.join(_without_marks(part) for part in parts) + CLOSE
+        without_marks = (re.sub(f"[{OPEN}{NEXT}{CLOSE}]", "", part) for part in parts)
+        return OPEN + NEXT.join(without_marks) + CLOSE
 
 
 class Setting(Param):
@@ -122,10 +127,6 @@ def _in_plain_text(value: Any) -> str:
     return "..." if value is ... else str(value)
 
 
-def _without_marks(text: str) -> str:
-    return text.replace(OPEN, "").replace(NEXT, "").replace(CLOSE, "")
-
-
 def python_style(mention: Mention) -> str:
     """Write a parameter as Python does."""
     if mention.value is None:
@@ -145,29 +146,14 @@ def query_style(mention: Mention) -> str:
 
 def render(text: str, style: Style = python_style) -> str:
     """Return a text in which each parameter is written in a style."""
-    return "".join(_write(part, style) for part in _parts(text))
 
+    def write(token: re.Match[str]) -> str:
+        mention = Mention(*token.groups())
+        if mention.sign != InPython.sign:
+            return style(mention)
+        return mention.name if style is python_style else str(mention.plain)
 
-def _write(part: str | Mention, style: Style) -> str:
-    if isinstance(part, str):
-        return part
-    if part.sign == InPython.sign:
-        return part.name if style is python_style else str(part.plain)
-    return style(part)
-
-
-def _parts(text: str) -> Iterator[str | Mention]:
-    """Split a text at its tokens; marks that are no token are text, perhaps of a user."""
-    *pieces, rest = text.split(CLOSE)
-    for piece in pieces:
-        before, mark, token = piece.rpartition(OPEN)
-        fields = token.split(NEXT)
-        if mark and len(fields) in (2, 4):
-            yield before
-            yield Mention(*fields)
-        else:
-            yield piece + CLOSE
-    yield rest
+    return TOKEN.sub(write, text)
 
 
 class Place(NamedTuple):
@@ -211,8 +197,8 @@ class OhmError(Exception):
         value: Any = UNSET,
     ) -> None:
         self.message, self.remedy, self.place = message, remedy, place
-        parts = (part for part in _parts(message) if isinstance(part, Mention) and not part.sign)
-        first = next(parts, Mention("", ""))
+        mentions = (Mention(*token.groups()) for token in TOKEN.finditer(message))
+        first = next((mention for mention in mentions if not mention.sign), Mention("", ""))
         self.parameter: str | None = first.name or None
         self.value: str | None = first.plain if value is UNSET else str(value)
         super().__init__(self.render())
@@ -233,7 +219,7 @@ class OhmError(Exception):
 
 def _restore(cls: type[OhmError], *args: Any) -> OhmError:
     error = cls.__new__(cls, *args)
-    error.args = args
+    error.args = args  # OSError leaves them to __init__
     return error
 
 
