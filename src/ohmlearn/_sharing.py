@@ -23,8 +23,9 @@ class Shared:
     ----------
     _lock : RLock
         Held while a kernel works on the object. It is not copied or pickled; see `_state`.
-    _readers : Readers
-        Threads that only look things up, without the lock; see `_reading`.
+    _readers : Condition
+        Notified when a thread ends to read or to change the object. Threads that read take turns
+        with one that changes it, but need no lock; see `_reading`.
     """
 
     _lock: Any
@@ -33,18 +34,25 @@ class Shared:
         """Make the lock; call this when the object is made or unpickled."""
         self._lock = RLock()
         self._in_change = False
-        self._readers = Readers()
+        self._meet_readers()
         _shared[id(self)] = self
+
+    def _meet_readers(self) -> None:
+        self._readers = Condition()
+        self._n_readers = 0
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Mark the object as half-changed while a kernel writes to it; readers wait meanwhile."""
-        with self._readers.keep_out():
-            self._in_change = True
-            try:
-                yield
-            finally:
+        try:
+            with self._readers:
+                self._in_change = True  # else new readers could keep this thread waiting for ever
+                self._readers.wait_for(lambda: self._n_readers == 0)
+            yield
+        finally:
+            with self._readers:
                 self._in_change = False
+                self._readers.notify_all()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -52,12 +60,19 @@ class Shared:
 
         Inside, the lock must not be taken: the thread that has it may wait for this one.
         """
-        with self._readers.let_in():
+        with self._readers:
+            self._readers.wait_for(lambda: not self._in_change)
+            self._n_readers += 1
+        try:
             yield
+        finally:
+            with self._readers:
+                self._n_readers -= 1
+                self._readers.notify_all()
 
     def _state(self) -> dict[str, Any]:
         """Return all attributes except those that belong to this process."""
-        own = ("_lock", "_in_change", "_readers")
+        own = ("_lock", "_in_change", "_readers", "_n_readers")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def _cut_off(self) -> None:
@@ -67,43 +82,6 @@ class Shared:
         its destructor could fail.
         """
         raise NotImplementedError
-
-
-class Readers:
-    """The threads that read an object at present. A thread that changes it waits for them."""
-
-    def __init__(self) -> None:
-        self._condition = Condition()
-        self._count = 0
-        self._is_closed = False
-
-    @contextmanager
-    def let_in(self) -> Iterator[None]:
-        """Wait until nobody changes the object, and read it."""
-        with self._condition:
-            while self._is_closed:
-                self._condition.wait()
-            self._count += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._count -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def keep_out(self) -> Iterator[None]:
-        """Wait until nobody reads the object, and change it; one thread at a time."""
-        try:
-            with self._condition:
-                self._is_closed = True  # else new readers could keep this thread waiting for ever
-                while self._count > 0:
-                    self._condition.wait()
-            yield
-        finally:
-            with self._condition:
-                self._is_closed = False
-                self._condition.notify_all()
 
 
 def in_turn(method: Method) -> Method:
@@ -130,7 +108,7 @@ _shared: WeakValueDictionary[int, Shared] = WeakValueDictionary()
 
 def _after_fork_in_child() -> None:
     for shared in list(_shared.values()):
-        shared._readers = Readers()  # those of the parent are not here
+        shared._meet_readers()  # those of the parent are not here
         if shared._lock.acquire(blocking=False):  # free, or held by the thread that forked
             shared._lock.release()
             continue
