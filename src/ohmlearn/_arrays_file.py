@@ -6,7 +6,6 @@ Layout: 8 magic bytes, a 4-byte version, the SHA-256 of the rest, then an .npz a
 import difflib
 import hashlib
 import io
-import math
 import os
 import secrets
 import shutil
@@ -16,8 +15,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tokenize import TokenError
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -32,14 +30,9 @@ HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
 def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
-    """Refuse an output whose folder does not exist, because its name may be mistyped.
+    """Refuse an output, a file or a folder, in a folder that does not exist: it may be mistyped.
 
-    Parameters
-    ----------
-    path : str or path
-        The output, a file or a folder; it need not exist.
-    option : str
-        Where the path comes from, for the message.
+    Messages name the `option` that the path comes from.
     """
     missing = _target_of(path).parent
     if missing.is_dir():
@@ -57,23 +50,15 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
 
 def check_writable(path: str | os.PathLike[str], option: str = "") -> None:
     """Refuse an output in a folder where `whole_file` cannot write; nothing is left there."""
-    aside = _name_aside(_target_of(path))
+    folder = _target_of(path).parent
     try:
-        if _is_special(path):
-            open(path, "ab").close()
-            return
-        open(aside, "xb").close()
-        aside.unlink()
+        with open(path, "ab") if _is_special(path) else tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise ValueError(
-            f"{option} {path}: cannot write in the folder {aside.parent} ({error.strerror}); name "
+            f"{option} {path}: cannot write in the folder {folder} ({error.strerror}); name "
             f"another one".strip()
         ) from error
-
-
-def _name_aside(target: Path) -> Path:
-    """Return the name of a temporary file beside another file."""
-    return target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
 
 
 def _target_of(path: str | os.PathLike[str]) -> Path:
@@ -103,10 +88,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     check_folder(path)
     target = _target_of(path)
-    aside = _name_aside(target)
+    aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
-            _keep_mode(target, aside)
+            if target.exists():
+                _keep_mode(target.stat(), aside)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -118,11 +104,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def _keep_mode(target: Path, aside: Path) -> None:
+def _keep_mode(old: os.stat_result, aside: Path) -> None:
     """Give a new file the owner and the mode of the one that it will replace."""
-    if not target.exists():
-        return
-    old = target.stat()
     for owner in ((-1, old.st_gid), (old.st_uid, -1)):
         with suppress(OSError, AttributeError):  # only root may; Windows has none
             os.chown(aside, *owner)
@@ -168,41 +151,27 @@ def _hash_rest(file: BinaryIO) -> bytes:
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file of `write_arrays`; raise a ValueError with the reason for any other file."""
     with open(path, "rb") as file:
-        return _read(path, file)
+        return unpack_arrays(file, path)
 
 
-# Errors of arrays and values that can be anything.
-IMPOSSIBLE = (
-    ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError,
-    MemoryError,
-)  # fmt: skip
-
-
-@contextmanager
-def refuse_damaged(path: str | os.PathLike[str], what: str, again: str) -> Iterator[None]:
-    """Name the file and a remedy if what is made of its arrays refuses them."""
-    try:
-        yield
-    except IMPOSSIBLE as error:
-        raise InputError(
-            f"{path} holds no {what} that can continue: {text_of(error)}; restore it from a copy, "
-            f"or {again}"
-        ) from error
-
-
-def unpack_arrays(content: bytes, name: str) -> dict[str, Any]:
+def unpack_arrays(content: bytes | BinaryIO, name: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arrays of `pack_arrays`; raise a ValueError with the reason for other bytes."""
-    return _read(name, io.BytesIO(content))
-
-
-def _read(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
-    _check_head(path, file)
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
+    _check_head(name, file)
+    arrays = {}
     try:
-        return _unpack(file)
-    except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
+        with zipfile.ZipFile(file) as archive:  # which skips the head
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_STORED:  # could decompress to any size
+                    raise ValueError(f"{member.filename} is compressed")
+                with archive.open(member) as part:
+                    array = np.lib.format.read_array(part, allow_pickle=False)
+                arrays[member.filename.removesuffix(".npy")] = array
+    except Exception as error:  # of ten types; a correct checksum does not mean that it is valid
         raise InputError(
-            f"{path} holds no arrays that ohmlearn has saved: {error}; give {SAVED}"
+            f"{name} holds no arrays that ohmlearn has saved: {error}; give {SAVED}"
         ) from error
+    return arrays
 
 
 def _check_head(path: str | os.PathLike[str], file: BinaryIO) -> None:
@@ -228,46 +197,23 @@ def _check_head(path: str | os.PathLike[str], file: BinaryIO) -> None:
         )
 
 
-# Errors that zipfile and numpy raise for invalid archives and headers.
-UNREADABLE = (
-    ValueError,
-    zipfile.BadZipFile,
-    EOFError,
-    OSError,
-    SyntaxError,
-    TokenError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)
+# Errors of arrays and values that can be anything.
+IMPOSSIBLE = (
+    ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError,
+    MemoryError,
+)  # fmt: skip
 
 
-def _unpack(file: BinaryIO) -> dict[str, Any]:
-    """Return the arrays of an uncompressed .npz archive, as `write_arrays` writes it."""
-    arrays = {}
-    size = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as archive:  # which skips the head
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:  # could decompress to any size
-                raise ValueError(f"{member.filename} is compressed")
-            if max(member.file_size, member.compress_size) > size:
-                raise ValueError(f"{member.filename} is longer than the file")
-            with archive.open(member) as content:
-                name = member.filename.removesuffix(".npy")
-                arrays[name] = _read_array(content, member)
-    return arrays
-
-
-def _read_array(content: IO[bytes], member: zipfile.ZipInfo) -> NDArray[Any]:
-    """Return an array of an archive."""
-    if np.lib.format.read_magic(content) != (1, 0):
-        raise ValueError(f"{member.filename} has another version of the npy format")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)
-    # Check this before memory is allocated for the array.
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != member.file_size - content.tell():
-        raise ValueError(f"{member.filename} is not as long as its shape {shape} says")
-    array: NDArray[Any] = np.frombuffer(bytearray(content.read()), dtype=dtype)
-    return array.reshape(shape, order="F" if by_columns else "C")
+@contextmanager
+def refuse_damaged(path: str | os.PathLike[str], what: str, again: str) -> Iterator[None]:
+    """Name the file and a remedy if what is made of its arrays refuses them."""
+    try:
+        yield
+    except IMPOSSIBLE as error:
+        raise InputError(
+            f"{path} holds no {what} that can continue: {text_of(error)}; restore it from a copy, "
+            f"or {again}"
+        ) from error
 
 
 def check_arrays(
