@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from threading import local
 from typing import Any, Literal, get_args
 
@@ -19,15 +20,14 @@ from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
     Constraints,
+    Interval,
     Options,
     check_fraction,
-    check_max_iter,
     check_n_jobs,
     check_parameters,
     check_seed,
-    describe_parameters,
 )
-from ohmlearn.errors import InputError, Param
+from ohmlearn.errors import InputError, Param, bad_value
 from ohmlearn.graph import Graph
 
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
@@ -37,7 +37,6 @@ CONSTRAINTS: Constraints = {
     "n_jobs": N_JOBS,
     "method": (Options(tuple(METHODS)),),
 }
-DEFAULT_MAX_ITER = 5000
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,24 +166,15 @@ class LaplacianSolver(Shown, Shared):
         self._seed = check_seed(random_state)
         self._share()
         self._reports = local()
-        self._core: _core.Solver | None = self._build()
-
-    def _build(self) -> _core.Solver:
-        graph = self.graph
-        return _core.Solver(
-            graph.indptr,
-            graph.indices,
-            graph.weights,
-            self.ground,
-            METHODS[self.method],
-            self._seed,
-            check_n_jobs(self.n_jobs),
-        )
+        self._core: _core.Solver | None = None
+        self._solver()
 
     def _solver(self) -> _core.Solver:
-        """Return the solver of the core; the caller must hold the lock."""
+        """Return the solver of the core, made again after a fork; the caller must hold the lock."""
         if self._core is None:
-            self._core = self._build()
+            graph, method, threads = self.graph, METHODS[self.method], check_n_jobs(self.n_jobs)
+            arrays = graph.indptr, graph.indices, graph.weights, self.ground
+            self._core = _core.Solver(*arrays, method, self._seed, threads)
         return self._core
 
     def _cut_off(self) -> None:
@@ -194,12 +184,11 @@ class LaplacianSolver(Shown, Shared):
     @property
     def report_(self) -> SolveReport:
         """What the last solve of this thread did."""
-        try:
-            report: SolveReport = self._reports.last
-        except AttributeError:
+        report: SolveReport | None = getattr(self._reports, "last", None)
+        if report is None:
             raise AttributeError(
                 "report_ is set by the first solve in this thread; call solve first"
-            ) from None
+            )
         return report
 
     @property
@@ -270,7 +259,9 @@ class LaplacianSolver(Shown, Shared):
         """
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
-        limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
+        if max_iter is not None and not Interval(Integral, 0).allows(max_iter):
+            raise bad_value("max_iter", "be None or an integer >= 0", max_iter)
+        limit = 5000 if max_iter is None else min(int(max_iter), 2**31 - 1)
         if x0 is None:
             x = np.zeros_like(columns)
         else:
@@ -362,10 +353,8 @@ class LaplacianSolver(Shown, Shared):
         def apply(b: NDArray[Any]) -> NDArray[np.float64]:
             columns = check_columns(b, "b", self.graph.n_nodes)
             x = np.empty_like(columns)
-            with self._lock:
-                solver = self._solver()
-                with self._changing():
-                    solver.precondition(columns, x)
+            with self._lock, self._changing():
+                self._solver().precondition(columns, x)
             return x[:, 0] if np.ndim(b) == 1 else x
 
         return self._operator(apply)
@@ -379,21 +368,23 @@ class LaplacianSolver(Shown, Shared):
         return {"solver": repr(self)}
 
     def __repr__(self) -> str:
-        return describe_parameters(self)
+        shown = [repr(self.graph)]  # as in scikit-learn, without what has its default value
+        if self.ground is not None:
+            shown.append(f"ground=<array of shape {self.ground.shape}>")
+        options = {"random_state": None, "n_jobs": None, "method": "auto"}
+        given = ((name, getattr(self, name)) for name in options)
+        shown += [f"{name}={value!r}" for name, value in given if value != options[name]]
+        return f"LaplacianSolver({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self._state()
-        del state["_core"], state["_reports"]  # the first is made again from the seed, bit for bit
-        return state | {"_report": getattr(self._reports, "last", None)}
+        # The core is made again from the seed, bit for bit.
+        return self._state() | {"_core": None, "_reports": getattr(self._reports, "last", None)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        report = state["_report"]
-        self.__dict__.update({key: value for key, value in state.items() if key != "_report"})
+        self.__dict__.update(state)
         self._share()
         self._reports = local()
-        if report is not None:
-            self._reports.last = report
-        self._core = self._build()
+        self._reports.last = state["_reports"]
 
 
 def _check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:

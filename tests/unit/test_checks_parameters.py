@@ -29,7 +29,7 @@ from ohmlearn.checks.parameters import (
 KINDS = {
     "share": (Interval(Real, 0, 1, "neither"),),
     "count": (None, Interval(Integral, 1)),
-    "limit": (Interval(Real, None, 5, "left"),),
+    "amplitude": (Interval(Real, 0, 1, "right"),),
     "gamma": (Options(("auto",)), Interval(Real, 1e-100, 1e100)),
     "affinity": (Options(("knn", "rbf")), CALLABLE),
     "prior": (None, ARRAY),
@@ -43,7 +43,7 @@ KINDS = {
 @pytest.mark.parametrize(
     "values",
     [
-        {"share": 0.5, "count": None, "limit": -1e9, "gamma": "auto", "affinity": "rbf"},
+        {"share": 0.5, "count": None, "amplitude": 1, "gamma": "auto", "affinity": "rbf"},
         {"count": np.int32(4), "gamma": np.float32(2), "affinity": len, "prior": [0.5, 0.5]},
         {"prior": np.ones(2), "seed": 2**64 - 1, "n_jobs": -1, "verbose": True, "text": ""},
         {"seed": np.random.default_rng(0), "verbose": 3, "unknown": "not checked"},
@@ -62,8 +62,8 @@ def test_parameters_that_are_allowed(values):
         ("count", 0, "None or an integer >= 1, got 0"),
         ("count", 2.0, "None or an integer >= 1, got 2.0"),
         ("count", True, "None or an integer >= 1, got True"),
-        ("limit", 5, "a number < 5, got 5"),
-        ("limit", -np.inf, "a number < 5, got -inf"),
+        ("amplitude", 0, "a number in (0, 1], got 0"),
+        ("amplitude", -np.inf, "a number in (0, 1], got -inf"),
         ("gamma", 10**400, f"'auto' or a number in [1e-100, 1e+100], got {10**400}"),
         ("affinity", "cosine", "one of 'knn', 'rbf' or a function, got 'cosine'"),
         ("prior", 0.5, "None or an array, got 0.5"),

@@ -1,10 +1,9 @@
 """Checks of parameters: numbers, options, seeds, threads, and all parameters of a class at once.
 
-A class declares its constraints as data, a dict from the name of a parameter to the kinds of values
-that it may have; `check_parameters` compares them with what was given.
+A class declares its constraints as data, a dict from the name of a parameter to the values that it
+may have; `check_parameters` compares them with what was given.
 """
 
-import inspect
 import math
 import re
 import sys
@@ -29,38 +28,30 @@ LIGHTEST, HEAVIEST = 1e-50, 1e50
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers of a kind, Integral or Real, between two limits; None means no limit."""
+    """Numbers, Integral or Real, between two limits."""
 
-    kind: type
-    low: float | None = None
-    high: float | None = None
-    closed: Literal["both", "left", "right", "neither"] = "both"
+    numbers: type
+    low: float = -math.inf
+    high: float = math.inf
+    closed: Literal["both", "right", "neither"] = "both"
 
     def allows(self, value: object) -> bool:
-        """Return whether a value lies in the interval; booleans do not."""
-        if not isinstance(value, self.kind) or isinstance(value, bool):
+        """Return whether a value lies in the interval; booleans and infinity do not."""
+        if not isinstance(value, self.numbers) or isinstance(value, bool):
             return False
-        number: Any = value
-        number = int(number) if isinstance(number, Integral) else float(number)
-        low = -math.inf if self.low is None else self.low
-        high = math.inf if self.high is None else self.high
-        above = number >= low if self.closed in ("both", "left") else number > low
-        below = number <= high if self.closed in ("both", "right") else number < high
-        return bool(above and below and abs(number) != math.inf)
+        given: Any = value
+        number = int(given) if isinstance(given, Integral) else float(given)
+        above = number >= self.low if self.closed == "both" else number > self.low
+        below = number < self.high if self.closed == "neither" else number <= self.high
+        return above and below and abs(number) != math.inf
 
     def __str__(self) -> str:
-        what = "an integer" if self.kind is Integral else "a number"
-        if self.low is None and self.high is None:
-            return what
-        if self.high is None:
-            return f"{what} >{'=' * (self.closed in ('both', 'left'))} {self.low}"
-        if self.low is None:
-            return f"{what} <{'=' * (self.closed in ('both', 'right'))} {self.high}"
+        what = "an integer" if self.numbers is Integral else "a number"
+        if self.high == math.inf:
+            return what if self.low == -math.inf else f"{what} >= {self.low}"
         if self.closed == "neither":
             return f"{what} above {self.low} and below {self.high}"
-        left = "[" if self.closed in ("both", "left") else "("
-        right = "]" if self.closed in ("both", "right") else ")"
-        return f"{what} in {left}{self.low}, {self.high}{right}"
+        return f"{what} in {'[' if self.closed == 'both' else '('}{self.low}, {self.high}]"
 
 
 @dataclass(frozen=True)
@@ -91,17 +82,13 @@ class Allowed:
 
 FRACTION = Interval(Real, 0, 1, "neither")
 POSITIVE = Interval(Real, SMALLEST, LARGEST)
-# A kind of values is one of the classes above, a type, or None for None itself.
+# What a parameter may be: one of the classes above, a type, or None for None itself.
 Constraints = Mapping[str, tuple[Any, ...]]
 ARRAY = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array")
 CALLABLE = Allowed(callable, "a function")
 RandomState = int | np.random.Generator | np.random.RandomState | None  # of a public function
-RANDOM_STATE = (
-    None,
-    Interval(Integral, 0, 2**64 - 1),
-    np.random.Generator,
-    np.random.RandomState,
-)
+SEEDS = Interval(Integral, 0, 2**64 - 1)
+RANDOM_STATE = (None, SEEDS, np.random.Generator, np.random.RandomState)
 N_JOBS = (None, Interval(Integral))  # `check_n_jobs` knows the limits
 VERBOSE = (bool, Interval(Integral, 0))
 
@@ -111,10 +98,11 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
 
     Names without constraints are not checked. `owner` is the name of the class or function.
     """
-    for name, kinds in constraints.items():
-        if name in values and not any(_allows(kind, values[name]) for kind in kinds):
+    for name, choices in constraints.items():
+        if name in values and not any(_allows(choice, values[name]) for choice in choices):
             expected = " or ".join(
-                f"a {kind.__name__}" if isinstance(kind, type) else str(kind) for kind in kinds
+                f"a {choice.__name__}" if isinstance(choice, type) else str(choice)
+                for choice in choices
             )
             raise InputError(
                 f"{Param(name)}{InPython(f' of {owner}')} must be {expected}, got {values[name]!r}",
@@ -122,31 +110,10 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
             )
 
 
-def _allows(kind: Any, value: object) -> bool:
-    if kind is None:
+def _allows(choice: Any, value: object) -> bool:
+    if choice is None:
         return value is None
-    return isinstance(value, kind) if isinstance(kind, type) else bool(kind.allows(value))
-
-
-def describe_parameters(instance: object) -> str:
-    """Return a repr of an object that stores the arguments of ``__init__`` under their names.
-
-    As in scikit-learn, parameters that have their default value are left out.
-    """
-    shown = []
-    for name, parameter in inspect.signature(type(instance)).parameters.items():
-        value = getattr(instance, name)
-        if parameter.default is parameter.empty:
-            shown.append(_shorten(value))
-        elif isinstance(value, np.ndarray) or value != parameter.default:
-            shown.append(f"{name}={_shorten(value)}")
-    return f"{type(instance).__name__}({', '.join(shown)})"
-
-
-def _shorten(value: object) -> str:
-    if isinstance(value, np.ndarray) and value.size > 6:
-        return f"<{value.dtype} array of shape {value.shape}>"
-    return repr(value)
+    return isinstance(value, choice) if isinstance(choice, type) else bool(choice.allows(value))
 
 
 def check_option(name: str, value: object, options: Collection[str]) -> str:
@@ -162,9 +129,9 @@ def check_n_jobs(n_jobs: int | None) -> int:
 
     None means 1, or the number set by an active ``joblib.parallel_config``; -1 means all cores.
     """
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+    if n_jobs is not None and not Interval(Integral).allows(n_jobs):
         raise bad_value("n_jobs", "be an integer or None", n_jobs)
-    if n_jobs is not None and int(n_jobs) > MAX_THREADS:
+    if n_jobs is not None and n_jobs > MAX_THREADS:
         raise bad_value("n_jobs", f"be at most {MAX_THREADS} threads", n_jobs, "-1 is all cores")
     if n_jobs == 0:
         remedy = "use 1 for one thread, -1 for all cores"
@@ -182,29 +149,19 @@ def check_seed(random_state: object) -> int:
     An integer is the seed. A generator is advanced by one draw of 64 bits. None draws from numpy's
     global state, so that ``numpy.random.seed`` makes it reproducible.
     """
-    end = 2**64
     if random_state is None:
-        return int(np.random.randint(0, end, dtype=np.uint64))  # noqa: NPY002
+        return int(np.random.randint(0, 2**64, dtype=np.uint64))  # noqa: NPY002
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(0, end, dtype=np.uint64))
+        return int(random_state.randint(0, 2**64, dtype=np.uint64))
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(0, end, dtype=np.uint64))
+        return int(random_state.integers(0, 2**64, dtype=np.uint64))
     if isinstance(random_state, bool) or not isinstance(random_state, Integral):
         raise bad_value(
             "random_state", "be None, an integer, a numpy Generator or a RandomState", random_state
         )
-    if not 0 <= int(random_state) < end:
+    if not SEEDS.allows(random_state):
         raise bad_value("random_state", "lie between 0 and 2**64 - 1", random_state)
     return int(random_state)
-
-
-def check_max_iter(max_iter: Any, default: int) -> int:
-    """Return an iteration limit."""
-    if max_iter is None:
-        return default
-    if not Interval(Integral, 0).allows(max_iter):
-        raise bad_value("max_iter", "be None or an integer >= 0", max_iter)
-    return min(int(max_iter), 2**31 - 1)
 
 
 def _check_number(name: str, value: Any, allowed: Interval) -> float:
@@ -233,7 +190,7 @@ def check_count(name: str, value: Any, most: int = 2**63 - 1) -> int:
     """Return an integer that is at least 1, and at most `most`."""
     if not (count := Interval(Integral, 1)).allows(value):
         raise bad_value(name, f"be {count}", value)
-    if int(value) > most:
+    if value > most:
         raise bad_value(name, f"be at most {most}", value)
     return int(value)
 
