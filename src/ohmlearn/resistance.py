@@ -1,13 +1,12 @@
 """Effective resistances: distances between nodes that take all paths into account."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.edge_arrays import check_graph
+from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
 from ohmlearn.checks.parameters import check_fraction, check_n_jobs, check_seed
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
@@ -82,12 +81,16 @@ def effective_resistance(
     """
     g: Graph = check_graph(graph, Graph)
     rtol = check_fraction("rtol", rtol)
-    w: NDArray[np.float64] | None
+    w: NDArray[np.float64] | None = None
     if pairs is None:
         u, v, w = g.edges()
     else:
-        u, v = _check_pairs(pairs, g.n_nodes)
-        w = None
+        array = np.empty((0, 2), np.int32) if np.size(pairs) == 0 else np.asarray(pairs)
+        if array.ndim != 2 or array.shape[1] != 2:
+            must = "have shape (n_pairs, 2)"
+            raise InputError(f"{Param('pairs')} must {must}, got shape {array.shape}")
+        columns = (check_nodes_of(g.n_nodes, array[:, i], f"pairs[:, {i}]") for i in (0, 1))
+        u, v = (np.ascontiguousarray(column, np.int32) for column in columns)
     if exact is None:
         exact = g.n_nodes <= EXACT_UP_TO
     seed, threads = check_seed(random_state), check_n_jobs(n_jobs)
@@ -157,23 +160,3 @@ def _sketch(
     q = rounds * _core.SKETCH_COLUMNS
     _core.combine_estimates(u, v, w, graph.degrees, q, squares, products)
     return squares
-
-
-def _check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the two columns of an (n_pairs, 2) array of node ids."""
-    array = np.asarray(pairs)
-    if array.size == 0:
-        array = array.reshape(0, 2).astype(np.int32)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"{Param('pairs')} must have shape (n_pairs, 2), got shape {array.shape}")
-    if array.dtype.kind not in "iu":
-        raise InputError(f"{Param('pairs')} must be integer node ids, got dtype {array.dtype}")
-    bad = (array < 0) | (array >= n_nodes)
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        raise InputError(
-            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
-            f"{Param('n_nodes', n_nodes)}, but pairs[{i}, {j}] = {array[i, j]}"
-        )
-    u, v = np.ascontiguousarray(array.T, dtype=np.int32)
-    return u, v

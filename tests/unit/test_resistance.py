@@ -127,9 +127,9 @@ def test_nothing_to_do():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pairs": [[0, 1], [-1, 0]]}, r"pairs\[1, 0\] = -1"),
+        ({"pairs": [[0, 1], [-1, 0]]}, r"pairs\[:, 0\]\[1\] = -1"),
         ({"pairs": [0, 1]}, r"shape \(n_pairs, 2\), got shape \(2,\)"),
-        ({"pairs": [[0.5, 1.0]]}, "integer node ids, got dtype float64"),
+        ({"pairs": [[0.5, 1.0]]}, r"integers, but pairs\[:, 0\]\[0\] = 0.5 \(float64\)"),
         ({"rtol": 0}, "rtol must be a number above 0 and below 1, got 0"),
         ({"rtol": "small"}, "got 'small'"),
     ],

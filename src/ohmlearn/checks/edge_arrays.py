@@ -46,11 +46,19 @@ def _as_vector(values: Any, name: str) -> NDArray[Any]:
     return array if array.flags.aligned else array.copy()
 
 
-def _first_other_than(kind: type, values: Any) -> int:
-    """Return the position of the first value that is not a number of this kind; bool is not one."""
+def _first_other_than(numbers: type, values: Any) -> int:
+    """Return the position of the first value that is not such a number; bool is not one."""
     bools = (bool, np.bool_)
-    others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, kind))
+    others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, numbers))
     return next(others, 0)
+
+
+def _bad_node(n_nodes: int, name: str, node: int, remedy: str | None = None) -> InputError:
+    return InputError(
+        f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with {Param('n_nodes', n_nodes)}, "
+        f"but {name} = {node}",
+        remedy=remedy,
+    )
 
 
 def check_node_ids(values: object, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
@@ -72,9 +80,8 @@ def check_node_ids(values: object, name: str) -> NDArray[np.int32] | NDArray[np.
         raise ValueError(
             f"node ids must be below {MAX_NODES}, but {name}[{at}] = {array[at]}; {RENUMBER}"
         )
-    if array.dtype == np.int32:
-        return np.ascontiguousarray(array, dtype=np.int32)
-    return np.ascontiguousarray(array, dtype=np.int64)
+    dtype: Any = np.int32 if array.dtype == np.int32 else np.int64
+    return np.ascontiguousarray(array, dtype)
 
 
 def check_nodes_of(n_nodes: int, values: object, name: str) -> NDArray[np.int64]:
@@ -83,10 +90,7 @@ def check_nodes_of(n_nodes: int, values: object, name: str) -> NDArray[np.int64]
     bad = (nodes < 0) | (nodes >= n_nodes)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(
-            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
-            f"{Param('n_nodes', n_nodes)}, but {name}[{at}] = {nodes[at]}"
-        )
+        raise _bad_node(n_nodes, f"{name}[{at}]", nodes[at])
     return nodes
 
 
@@ -99,9 +103,8 @@ def check_weights(values: object, name: str) -> NDArray[np.float32] | NDArray[np
             f"weights must be real numbers, but {name}[{at}] = {array[at]} ({array.dtype}); "
             f"cast them with {name}.astype(float) if they are numbers"
         )
-    if array.dtype == np.float32:
-        return np.ascontiguousarray(array, dtype=np.float32)
-    return np.ascontiguousarray(array, dtype=np.float64)
+    dtype: Any = np.float32 if array.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(array, dtype)
 
 
 def are_weights(w: Any) -> Any:
@@ -144,30 +147,24 @@ def raise_edge_fault(
         remedy = f"raise {Param('n_nodes')}, or leave it out to fit the largest id"
         if fault.node < 0 or n_nodes >= 2**30:  # no n_nodes would help
             remedy = RENUMBER
-        raise InputError(
-            f"node ids must lie in 0, ..., {Param('n_nodes')} - 1 with "
-            f"{Param('n_nodes', n_nodes)}, but {name} = {fault.node}",
-            remedy=remedy,
+        raise _bad_node(n_nodes, name, fault.node, remedy)
+    found = f"{names.w(at)} = {fault.weight}"
+    if fault.kind == EdgeFault.Kind.overflow:
+        raise ValueError(
+            f"the weights of parallel edges add up past the largest float64, starting with "
+            f"{found}; scale all weights down"
         )
-    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < smallest:
+    if 0 < fault.weight < smallest:
         raise ValueError(
             f"positive weights must be at least {smallest:.2g}, which a sparsifier can store, but "
-            f"{names.w(at)} = {fault.weight}; multiply all weights by a constant, or make those 0 "
-            f"that do not matter"
+            f"{found}; multiply all weights by a constant, or make those 0 that do not matter"
         )
-    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < math.inf:
+    if 0 < fault.weight < math.inf:
         raise ValueError(
-            f"weights must be at most 1e27, but {names.w(at)} = {fault.weight}; "
-            f"divide all weights by a constant"
-        )
-    if fault.kind == EdgeFault.Kind.weight:
-        raise ValueError(
-            f"weights must be finite and not negative, but {names.w(at)} = {fault.weight}; "
-            f"drop or correct such edges first"
+            f"weights must be at most 1e27, but {found}; divide all weights by a constant"
         )
     raise ValueError(
-        f"the weights of parallel edges add up past the largest float64, "
-        f"starting with {names.w(at)} = {fault.weight}; scale all weights down"
+        f"weights must be finite and not negative, but {found}; drop or correct such edges first"
     )
 
 
@@ -219,7 +216,12 @@ def maker_of(edges: object) -> str | None:
 
 
 def refuse_other_graph(edges: object) -> None:
-    """Refuse a graph of another library."""
+    """Refuse a graph of another library, and a table."""
+    if is_table(edges):
+        raise TypeError(
+            f"edges are needed, got a {type(edges).__name__}; read it with "
+            f"ohmlearn.read_edges(...), which numbers the nodes"
+        )
     maker = maker_of(edges)
     if maker is not None:
         raise TypeError(
@@ -230,21 +232,8 @@ def refuse_other_graph(edges: object) -> None:
 
 def is_table(given: object) -> bool:
     """Whether an object is a table that `ArrowObject` reads."""
-    return hasattr(given, "__arrow_c_stream__") or library_of(given) in (
-        "dataset",
-        "scanner",
-        "lazy frame",
-        "connection",
-    )
-
-
-def refuse_table(edges: object) -> None:
-    """Refuse a table where batches of edges are needed."""
-    if is_table(edges):
-        raise TypeError(
-            f"edges are needed, got a {type(edges).__name__}; read it with "
-            f"ohmlearn.read_edges(...), which numbers the nodes"
-        )
+    others = ("dataset", "scanner", "lazy frame", "connection")
+    return hasattr(given, "__arrow_c_stream__") or library_of(given) in others
 
 
 def library_of(table: object) -> str:

@@ -165,8 +165,10 @@ def as_times(values: object, dates: bool | None = None) -> tuple[NDArray[Any], F
     """
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas, with a time zone
         values = np.asarray(values, dtype="M8[ns]")
+    array = np.asarray(values)
     is_array = hasattr(values, "dtype") or hasattr(values, "__array__")
-    array = np.asarray(values) if is_array else _as_array(values)
+    if not is_array and array.dtype.kind not in "iufM":  # texts, also of numbers among texts
+        array = np.asarray(values, dtype=object)
     if array.ndim != 1:
         raise ValueError(f"t must be one-dimensional, got shape {array.shape}")
     if array.dtype.kind == "M":
@@ -176,12 +178,6 @@ def as_times(values: object, dates: bool | None = None) -> tuple[NDArray[Any], F
     if array.dtype.kind not in "OUT":
         raise ValueError(f"times must be numbers or dates, but t has dtype {array.dtype}")
     return array, *_from_objects(array, dates)
-
-
-def _as_array(values: object) -> NDArray[Any]:
-    """Return a sequence as an array; numpy would make texts of numbers among texts."""
-    array = np.asarray(values)
-    return array if array.dtype.kind in "iufM" else np.asarray(values, dtype=object)
 
 
 def is_missing(value: object) -> bool:
@@ -195,8 +191,8 @@ def check_moment(name: str, value: Any) -> float:
     """Return one time, which may be a date as a string."""
     if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
         raise bad_value(name, "be one time, a number or a date", value)
-    found = _from_object(value)[0]
-    if math.isnan(found) or (isinstance(value, str) and not _is_date_text(value)):
+    found, is_date = _from_object(value)
+    if math.isnan(found) or (isinstance(value, str) and not is_date):
         dates = "'2026-03-31' or '2026-03-31T12:30:00Z'"
         raise bad_value(name, f"be a time, such as 12.5, or a date, such as {dates}", value)
     if not abs(found) <= LARGEST_TIME:
@@ -221,14 +217,9 @@ def _seconds(dates: NDArray[Any]) -> Floats:
     unit = np.datetime_data(dates.dtype)[0]
     parts = PARTS.get(unit, 1)
     ticks = dates.astype(f"M8[{unit if parts > 1 else 's'}]").astype(np.int64)
-    if parts == 1:
-        found: Floats = ticks.astype(np.float64)
-    else:
-        whole = ticks // parts
-        found = whole + (ticks - whole * parts) / parts
-    missing = np.isnat(dates)
-    if missing.any():
-        found[missing] = np.nan
+    whole, rest = np.divmod(ticks, parts)
+    found: Floats = whole + rest / parts
+    found[np.isnat(dates)] = np.nan
     return found
 
 
@@ -249,9 +240,8 @@ def _from_object(value: Any) -> tuple[float, bool]:
     """Return a time, NaN if the value is none, and whether it is a date."""
     if isinstance(value, str):
         text = value.strip().encode(errors="replace")
-        if _is_date_text(value):
-            return _core.parse_time(text, True), True
-        return _core.parse_time(text, False), False
+        date = _core.parse_time(text, True)
+        return (_core.parse_time(text, False), False) if math.isnan(date) else (date, True)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_):
         try:
             return float(value), False
@@ -267,7 +257,3 @@ def _from_object(value: Any) -> tuple[float, bool]:
     except (ValueError, TypeError, OverflowError):
         pass
     return math.nan, False
-
-
-def _is_date_text(text: str) -> bool:
-    return not math.isnan(_core.parse_time(text.strip().encode(errors="replace"), True))

@@ -19,7 +19,6 @@ from ohmlearn.checks.edge_arrays import (
     check_weights,
     raise_edge_fault,
     refuse_other_graph,
-    refuse_table,
 )
 from ohmlearn.checks.parameters import naming_size
 from ohmlearn.graph import convert
@@ -200,7 +199,6 @@ class Graph(Shown):
         >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
         """
-        refuse_table(batches)
         refuse_other_graph(batches)
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         stream = batches if isinstance(batches, NumberedBatches) else None
