@@ -10,9 +10,8 @@ import pytest
 from refuses import refuses
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.known_nodes import add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, encode_strings
-from ohmlearn.nodes.node_table import are_reordered, join_tables
+from ohmlearn.nodes.node_table import add_ends, are_reordered, join_tables, look_up, number_ends
 
 
 def test_many_shuffled_and_sparse_integers():

@@ -91,7 +91,7 @@ class KnownNodes(NodeTable):
     ) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges."""
         a, b = self._columns(u, v, kinds)
-        first, second = self._find(a), self._find(b)
+        first, second = (self.find(ids, missing="mask").filled(-1) for ids in (a, b))
         if min(first.min(initial=0), second.min(initial=0)) < 0:
             batch = NodeTable().add_edges(a, b)
             for numbers, others in zip((first, second), batch, strict=True):

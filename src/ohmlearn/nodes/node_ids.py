@@ -18,7 +18,7 @@ from ohmlearn import _core
 class Strings(NamedTuple):
     """String i is the UTF-8 bytes ``data[offsets[i] : offsets[i + 1]]``."""
 
-    offsets: NDArray[np.int32] | NDArray[np.int64]
+    offsets: NDArray[np.int64]
     data: NDArray[np.uint8]
 
     # The length of the tuple is 2, so the number of strings is `size`, as in arrays.
@@ -32,10 +32,8 @@ class Strings(NamedTuple):
         import pyarrow as pa
 
         mask = None if is_given is None else np.packbits(is_given, bitorder="little")
-        buffers = [mask, self.offsets, self.data]
-        buffers = [None if each is None else pa.py_buffer(each) for each in buffers]
-        kind = pa.large_string() if self.offsets.dtype == np.int64 else pa.string()
-        return pa.Array.from_buffers(kind, self.size, buffers)
+        buffers = (None if x is None else pa.py_buffer(x) for x in (mask, self.offsets, self.data))
+        return pa.Array.from_buffers(pa.large_string(), self.size, list(buffers))
 
 
 class CodedIds(NamedTuple):
@@ -53,7 +51,7 @@ class CodedIds(NamedTuple):
         return len(self.codes)
 
 
-Ids = NDArray[np.int32] | NDArray[np.int64] | Strings
+Ids = NDArray[np.int64] | Strings
 EXACT = 2**53  # floats have all integers up to this one
 
 
@@ -166,9 +164,7 @@ def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds:
     if not isinstance(ids, Strings):
         chosen: NDArray[Any] = ids[numbers]
         return chosen
-    offsets: Any = ids.offsets  # of 32 or 64 bits
-    positions = np.ascontiguousarray(numbers, dtype=np.int64)
-    return Strings(*_core.take_strings(offsets, ids.data, positions))
+    return Strings(*_core.take_strings(*ids, np.ascontiguousarray(numbers, dtype=np.int64)))
 
 
 def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
@@ -177,35 +173,35 @@ def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
 
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    kind = array.type
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(array.type):
         return ids_from_arrow(array.dictionary_decode(), name)
     missing = None
     if array.null_count > 0:
         missing = array.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_null(kind):
+    if pa.types.is_null(array.type):
         return IdColumn(np.zeros(len(array), np.int64), missing)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
         if missing is not None:
             array = array.fill_null(0)
         found = check_ids(array.to_numpy(zero_copy_only=False), name)
         if found.missing is not None:  # NaN
             missing = found.missing if missing is None else missing | found.missing
         return IdColumn(found.ids, missing)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not pa.types.is_string(array.type):
         array = array.cast(pa.large_string())
     if missing is not None:
         array = array.fill_null("")
     _, offsets, data = array.buffers()
-    dtype: Any = np.int64 if pa.types.is_large_string(array.type) else np.int32
     if len(array) == 0:  # it may have no buffers
-        return IdColumn(Strings(np.zeros(1, dtype=dtype), np.empty(0, dtype=np.uint8)))
-    ends = np.frombuffer(offsets, dtype=dtype)[array.offset : array.offset + len(array) + 1]
-    return IdColumn(Strings(ends, np.frombuffer(data or b"", dtype=np.uint8)), missing)
+        return IdColumn(Strings(np.zeros(1, np.int64), np.empty(0, np.uint8)))
+    dtype = np.dtype(np.int32 if pa.types.is_string(array.type) else np.int64)
+    ends = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
+    texts = np.frombuffer(data or b"", np.uint8)
+    return IdColumn(Strings(ends.astype(np.int64, copy=False), texts), missing)
 
 
 def check_ids(values: object, name: str) -> IdColumn:
-    """Return ids as a contiguous vector of signed integers, or as strings."""
+    """Return ids as a contiguous vector of int64, or as strings."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and not isinstance(values, np.ndarray):
         array = np.asarray(values, dtype=object)  # else mixed lists become strings or floats
@@ -213,25 +209,22 @@ def check_ids(values: object, name: str) -> IdColumn:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.size == 0:  # numpy makes an empty list float64
         return IdColumn(np.empty(0, dtype=np.int64))
-    if not array.flags.aligned:
-        array = array.copy()
     if array.dtype.kind == "O":
         return _ids_from_objects(array, name)
     if array.dtype.kind == "f":
         return _ids_from_floats(array, name)
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max() >= 2**63:
-        at = int(np.argmax(array >= 2**63))
-        raise ValueError(f"node ids must fit int64, but {name}[{at}] = {array[at]}")
-    if array.dtype.kind not in "iuUT":
+    if array.dtype.kind in "UT":
+        return IdColumn(_encode(array.tolist(), name))
+    if array.dtype.kind not in "iu":
         raise TypeError(
             f"node ids must be integers or strings, but {name} has dtype {array.dtype}; cast it "
             f"with astype(int) or astype(str) if that is what they mean"
         )
-    if array.dtype.kind in "UT":
-        return IdColumn(_encode(array.tolist(), name))
-    if array.dtype.kind == "u":
-        array = array.astype(np.int64)
-    return IdColumn(np.ascontiguousarray(array))
+    if array.dtype == np.uint64 and array.max() >= 2**63:
+        at = int(np.argmax(array >= 2**63))
+        raise ValueError(f"node ids must fit int64, but {name}[{at}] = {array[at]}")
+    array = array if array.flags.aligned else array.copy()
+    return IdColumn(np.ascontiguousarray(array, np.int64))
 
 
 def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
@@ -245,7 +238,16 @@ def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
     first = next(iter(array[~missing]), 0)
     allowed = (str,) if isinstance(first, str) else (int, np.integer, float, np.floating)
     for at in np.flatnonzero(~missing).tolist():
-        _check_object(array[at], allowed, name, at)
+        value = array[at]
+        if not isinstance(value, allowed) or isinstance(value, bool):
+            raise TypeError(
+                f"node ids must be all integers or all strings, but {name}[{at}] = {value!r} "
+                f"is a {type(value).__name__}"
+            )
+        if isinstance(value, float | np.floating) and not is_whole(float(value)):
+            raise FractionError(name, at, value)
+        if not isinstance(value, str) and not -(2**63) <= value < 2**63:
+            raise ValueError(f"node ids must fit int64, but {name}[{at}] = {value}")
     mask = missing if missing.any() else None
     if allowed == (str,):
         return IdColumn(_encode(np.where(missing, "", array).tolist(), name), mask)
@@ -256,19 +258,6 @@ def _is_missing(value: object) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
-
-
-def _check_object(value: object, allowed: tuple[type, ...], name: str, at: int) -> None:
-    number: Any = value
-    if not isinstance(value, allowed) or isinstance(value, bool):
-        raise TypeError(
-            f"node ids must be all integers or all strings, but {name}[{at}] = {value!r} "
-            f"is a {type(value).__name__}"
-        )
-    if isinstance(value, float | np.floating) and not is_whole(float(value)):
-        raise FractionError(name, at, value)
-    if not isinstance(value, str) and not -(2**63) <= number < 2**63:
-        raise ValueError(f"node ids must fit int64, but {name}[{at}] = {value}")
 
 
 def _ids_from_floats(array: NDArray[Any], name: str) -> IdColumn:
@@ -304,25 +293,9 @@ def id_type_of(column: Ids) -> Literal["int64", "string"]:
     return "string" if isinstance(column, Strings) else "int64"
 
 
-def widen(column: Ids) -> Ids:
-    """Return integers with 64 bits; strings stay as they are."""
-    return column if isinstance(column, Strings) else column.astype(np.int64, copy=False)
-
-
 def arguments(column: Ids) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of which a column consists."""
-    return tuple(column) if isinstance(column, Strings) else (column,)
-
-
-def make_alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
-    """Return both columns with integers or offsets of the same width."""
-    if isinstance(a, Strings) and isinstance(b, Strings):
-        if a.offsets.dtype != b.offsets.dtype:
-            a, b = (Strings(x.offsets.astype(np.int64), x.data) for x in (a, b))
-        return a, b
-    check_id_kind(id_type_of(b), id_type_of(a))
-    both_narrow = all(not isinstance(x, Strings) and x.dtype == np.int32 for x in (a, b))
-    return (a, b) if both_narrow else (widen(a), widen(b))
+    """Return the arrays of which a column consists; readers may give integers of 32 bits."""
+    return tuple(column) if isinstance(column, Strings) else (column.astype(np.int64, copy=False),)
 
 
 def check_equal_sizes(**sizes: int) -> None:
@@ -332,34 +305,32 @@ def check_equal_sizes(**sizes: int) -> None:
         raise ValueError(f"the columns of edges must be equally long, got {found}")
 
 
-def check_id_kind(kind: str, expected: str | None) -> None:
-    """Refuse ids whose kind is not that of the table."""
+def check_id_type(id_type: str, expected: str | None) -> None:
+    """Refuse ids whose type is not that of the table."""
     words = {"int64": "integers", "string": "strings"}
-    if expected is not None and kind != expected:
+    if expected is not None and id_type != expected:
         raise TypeError(
-            f"node ids were {words[expected]} so far, but now {words[kind]} came; "
+            f"node ids were {words[expected]} so far, but now {words[id_type]} came; "
             f"make them all strings, for example with astype(str)"
         )
 
 
 def with_kind(column: Ids, kind: str) -> Strings:
     """Return ids with a kind in front; those that have it already stay as they are."""
-    add_prefix: Any = _core.with_prefix  # for integers, and offsets of 32 or 64 bits
-    return Strings(*add_prefix(*arguments(widen(column)), f"{kind}:"))
+    add_prefix: Any = _core.with_prefix  # for integers and strings
+    return Strings(*add_prefix(*arguments(column), f"{kind}:"))
 
 
 def find_plain(column: Ids, kinds: Sequence[str]) -> int:
     """Return the position of the first id that does not start with a kind, or -1."""
     if not isinstance(column, Strings):
         return 0 if column.size > 0 else -1
-    offsets: Any = column.offsets
-    return _core.find_without_prefix(offsets, column.data, [f"{kind}:" for kind in kinds])
+    return _core.find_without_prefix(*column, [f"{kind}:" for kind in kinds])
 
 
 def kinds_of(ids: Strings) -> tuple[str, ...]:
     """Return the kinds that ids start with, in the order of appearance."""
-    offsets: Any = ids.offsets
-    return tuple(_core.kinds_of(offsets, ids.data))
+    return tuple(_core.kinds_of(*ids))
 
 
 def kinds_in(state: dict[str, NDArray[Any]]) -> tuple[str, ...]:

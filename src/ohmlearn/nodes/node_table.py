@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,25 +15,26 @@ from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn.checks.parameters import check_option, require_extra
 from ohmlearn.errors import InputError, Setting
 from ohmlearn.nodes.node_ids import (
+    CodedIds,
     Ids,
     Strings,
     arguments,
     as_ids,
     check_equal_sizes,
-    check_id_kind,
+    check_id_type,
+    decode_codes,
     decode_ids,
     find_plain,
     id_type_of,
     kinds_in,
     kinds_of,
-    make_alike,
     take,
-    widen,
     with_kind,
 )
 
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
+Column = Ids | CodedIds
 # The number under a mask: numpy ignores masks in indices, and raises an error for this one.
 NOWHERE = np.iinfo(np.int32).max
 
@@ -118,7 +119,7 @@ class NodeTable(Shown, Shared):
             self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
             with self._changing():
-                numbers: Numbers = table.add(*arguments(widen(column)))
+                numbers: Numbers = table.add(*arguments(column))
         return numbers
 
     def add_edges(
@@ -168,7 +169,8 @@ class NodeTable(Shown, Shared):
             return with_kind(a, kinds[0]), with_kind(b, kinds[1])
         self._check_kinds(a, "u")
         self._check_kinds(b, "v")
-        return make_alike(a, b)
+        check_id_type(id_type_of(b), id_type_of(a))
+        return a, b
 
     def add_kinds(self, kinds: Sequence[str]) -> None:
         """Say that nodes are of these kinds; all ids so far must start with one of them.
@@ -246,7 +248,12 @@ class NodeTable(Shown, Shared):
         """
         check_option("missing", missing, ("raise", "mask"))
         column = as_ids(ids, "ids")
-        numbers = self._find(column)
+        if len(self) > 0:
+            self._check_kinds(column, "ids")
+        numbers = self.peek(column)
+        if numbers is None:  # the table is empty, or the ids are of another type
+            check_id_type(id_type_of(column), self.kind if column.size > 0 else None)
+            numbers = np.full(column.size, -1, dtype=np.int32)
         absent = numbers < 0
         if missing == "mask":
             return np.ma.masked_array(np.where(absent, np.int32(NOWHERE), numbers), absent)
@@ -261,16 +268,6 @@ class NodeTable(Shown, Shared):
             )
         return numbers
 
-    def _find(self, column: Ids) -> Numbers:
-        """Return the numbers of ids, with -1 for those that are not in the table."""
-        if self.kernel is None or column.size == 0:
-            return np.full(column.size, -1, dtype=np.int32)
-        with self._lock:
-            self._check_kinds(column, "ids")
-            table: Any = self._table_for(column)
-            numbers: Numbers = table.find(*arguments(widen(column)))
-        return numbers
-
     def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
         """Return the numbers of ids, with -1 for others; None if they are of another kind.
 
@@ -283,7 +280,7 @@ class NodeTable(Shown, Shared):
                 return None
             if to is None:
                 to = np.empty(column.size, np.int32)
-            table.find_into(*arguments(widen(column)), to)
+            table.find_into(*arguments(column), to)
             return to
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
@@ -447,11 +444,11 @@ class NodeTable(Shown, Shared):
         return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
 
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes | None:
-        """Return the table, whose kind is that of the first ids."""
-        kind = id_type_of(column)
+        """Return the table, whose type is that of the first ids."""
+        id_type = id_type_of(column)
         if self.kernel is None:
-            self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
-        check_id_kind(kind, self.kind)
+            self._kernel = _core.StringNodes() if id_type == "string" else _core.IntegerNodes()
+        check_id_type(id_type, self.kind)
         return self._kernel
 
 
@@ -504,3 +501,105 @@ def are_reordered(nodes: NodeTable | None) -> bool:
     order = np.asarray(nodes.ids())
     usual = np.arange(len(order))
     return bool(np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual))
+
+
+class KnownEnds(NamedTuple):
+    """Numbers of the ends of edges, and what is needed to number the new ids among them.
+
+    Looking ids up does not change the table, so several threads can do it for different batches.
+    What is left, the edges with a new id, is numbered later, batch by batch. As known ids keep
+    their numbers, the result is that of `NodeTable.add_edges`.
+    """
+
+    u: Numbers
+    v: Numbers
+    rows: NDArray[np.intp] | None = None  # edges with a new id
+    new: tuple[Ids, Ids] | None = None  # both ends of those edges
+    coded: tuple[CodedIds | None, CodedIds | None] = (None, None)
+
+
+def look_up(
+    nodes: NodeTable,
+    u: Column,
+    v: Column,
+    kinds: Sequence[str] | None = None,
+    to: tuple[Numbers, Numbers] | None = None,
+) -> KnownEnds | None:
+    """Return what a table knows about the ends of edges; None if that does not help.
+
+    Threads can call it at the same time. Numbers are written to the arrays `to`, if given.
+    """
+    if kinds is None and nodes.kinds:
+        return None  # `add_edges` checks that the ids have kinds
+    first, second = kinds or (None, None)
+    to_u, to_v = to or (None, None)
+    a, b = _find(nodes, u, first, to_u), _find(nodes, v, second, to_v)
+    if a is None or b is None:
+        return None
+    if a.size == 0 or min(a.min(), b.min()) >= 0:
+        return KnownEnds(a, b)
+    rows = np.union1d(_find_new(u, a), _find_new(v, b))
+    if 2 * len(rows) > len(a):
+        return None
+    new = decode_codes(take(u, rows)), decode_codes(take(v, rows))
+    coded = u if isinstance(u, CodedIds) else None, v if isinstance(v, CodedIds) else None
+    return KnownEnds(a, b, rows, new, coded)
+
+
+def _find(
+    nodes: NodeTable, column: Column, kind: str | None, to: Numbers | None = None
+) -> Numbers | None:
+    """Return the numbers of ids, -1 for new ones."""
+    if not isinstance(column, CodedIds):
+        return nodes.peek(column if kind is None else with_kind(column, kind), to)
+    ids = column.values
+    numbers = nodes.peek(ids if kind is None else with_kind(ids, kind))
+    if numbers is None:
+        return None
+    found = np.empty(column.size, np.int32) if to is None else to
+    _core.decode_numbers(numbers, column.codes.astype(np.int32, copy=False), found)
+    return found
+
+
+def _find_new(column: Column, numbers: Numbers) -> NDArray[np.intp]:
+    """Return the rows with a new id; if ids are coded, only the first row of each new id."""
+    rows = np.flatnonzero(numbers < 0)
+    if not isinstance(column, CodedIds):
+        return rows
+    first = np.full(column.values.size, -1)
+    first[column.codes[rows[::-1]]] = rows[::-1]  # the last assignment counts
+    return first[first >= 0]
+
+
+def number_ends(
+    nodes: NodeTable, known: KnownEnds, kinds: Sequence[str] | None = None
+) -> tuple[Numbers, Numbers]:
+    """Return the numbers of both ends of edges after `look_up`; new ids get the next numbers."""
+    u, v, rows, new, coded = known
+    if kinds is not None and len(u) > 0:
+        nodes.add_kinds(kinds)
+    if rows is None or new is None:
+        return u, v
+    found = []
+    added = nodes.add_edges(*new, kinds=kinds)
+    for column, numbers, some, kind in zip(
+        coded, (u, v), added, kinds or (None, None), strict=True
+    ):
+        every = None if column is None else _find(nodes, column, kind)
+        if every is None:
+            every = numbers.copy()
+            every[rows] = some
+        found.append(every)
+    return found[0], found[1]
+
+
+def add_ends(
+    nodes: NodeTable, u: Column, v: Column, kinds: Sequence[str] | None = None
+) -> tuple[Numbers, Numbers]:
+    """Return the numbers of both ends of edges, as `add_edges`; they may be coded."""
+    known = (
+        look_up(nodes, u, v, kinds) if isinstance(u, CodedIds) or isinstance(v, CodedIds) else None
+    )
+    if known is not None:
+        return number_ends(nodes, known, kinds)
+    return nodes.add_edges(decode_codes(u), decode_codes(v), kinds=kinds)

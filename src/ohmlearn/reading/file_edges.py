@@ -18,8 +18,8 @@ from ohmlearn._warnings import warn
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.errors import OhmWarning, Param, Setting, render, text_of
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_ids, take, with_kind
+from ohmlearn.nodes.node_table import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.known_nodes import KnownEnds
+from ohmlearn.nodes.node_table import KnownEnds
 from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 
 CHUNK = 5 << 18  # edges; more than pyarrow puts into a row group

@@ -22,10 +22,10 @@ from ohmlearn.errors import InputError, Place, Setting, SourceError, query_style
 from ohmlearn.nodes.node_ids import (
     Ids,
     Strings,
+    as_ids,
     decode_codes,
     decode_strings,
     encode_strings,
-    widen,
 )
 from ohmlearn.reading.arrow_reader import ArrowSource, Found
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -210,7 +210,7 @@ class Body:
             full = [RawBatch(none, none)]
         joined = join_batches(full)
         w = joined.w if joined.w is None else joined.w.astype(np.float64, copy=False)
-        u, v = (widen(decode_codes(ids)) for ids in (joined.u, joined.v))
+        u, v = (as_ids(decode_codes(ids), "ids") for ids in (joined.u, joined.v))
         joined = RawBatch(u, v, w, t=joined.t, event=joined.event)
         if form == "csv" and self.id_kind is None:
             joined = _as_integers(joined)
