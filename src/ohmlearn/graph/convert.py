@@ -51,15 +51,7 @@ def directions_agree(
 
 
 def raise_asymmetric(doubled: Edges, forward: Edges, entries: BothDirections) -> NoReturn:
-    """Raise ValueError for the first edge whose directions differ.
-
-    Parameters
-    ----------
-    doubled, forward : tuple of ndarray
-        Sorted edges of the graphs of all entries and of the entries with u < v.
-    entries : BothDirections
-        The entries themselves.
-    """
+    """Raise ValueError for an edge whose directions differ; both edge lists are sorted."""
     u, v, both = doubled
     keys, forward_keys = (
         a.astype(np.int64) * entries.n_nodes + b for a, b, _ in (doubled, forward)
@@ -75,21 +67,24 @@ def raise_asymmetric(doubled: Edges, forward: Edges, entries: BothDirections) ->
 
 
 def _entries(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
-    if not scipy.sparse.issparse(matrix):
-        matrix = np.asarray(matrix)
-        check_square(matrix.shape, name)
+    is_sparse = scipy.sparse.issparse(matrix)
+    matrix = matrix.tocoo() if is_sparse else np.asarray(matrix)
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    n_nodes = int(matrix.shape[0])
+    if n_nodes > MAX_NODES:
+        raise ValueError(f"{name} has {n_nodes} rows, but at most {MAX_NODES} nodes are possible")
+    if is_sparse:
+        rows, columns, values = matrix.row, matrix.col, matrix.data
+    else:
         rows, columns = np.nonzero(matrix)  # NaN is not zero
         values = matrix[rows, columns]
-    else:
-        check_square(matrix.shape, name)
-        entries = matrix.tocoo()
-        rows, columns, values = entries.row, entries.col, entries.data
     if values.dtype.kind == "b":  # an unweighted adjacency
         values = values.astype(np.float64)
     if values.dtype.kind not in "iuf":
         first = f", starting with {name}[{rows[0]}, {columns[0]}] = {values[0]}" * (rows.size > 0)
         raise ValueError(f"{name} must hold real numbers, got {values.dtype}{first}")
-    return rows, columns, values, int(matrix.shape[0])
+    return rows, columns, values, n_nodes
 
 
 def _matrix_entries(
@@ -114,15 +109,11 @@ def _matrix_entries(
 def adjacency_entries(matrix: Any) -> BothDirections:
     """Read a symmetric adjacency matrix."""
     rows, columns, values, n_nodes = _entries(matrix, "A")
-    off_diagonal = rows != columns
+    off = rows != columns
     # Signs as in a Laplacian. Without this check the error would only be about negative weights, so
     # name the likely cause.
-    if (
-        np.any(values[off_diagonal] < 0)
-        and np.all(values[off_diagonal] <= 0)
-        and np.all(values[~off_diagonal] >= 0)
-    ):
-        at = int(np.argmax(off_diagonal & (values < 0)))
+    if np.any(values[off] < 0) and np.all(values[off] <= 0) and np.all(values[~off] >= 0):
+        at = int(np.argmax(off & (values < 0)))
         raise ValueError(
             f"A looks like a Laplacian (A[{rows[at]}, {columns[at]}] = {values[at]}, no positive "
             "entry off the diagonal); use Graph.from_laplacian(A)"
@@ -163,9 +154,7 @@ def laplacian_entries(matrix: Any) -> BothDirections:
 
 def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
     """Read an undirected networkx graph; nodes are numbered in the order of ``list(graph)``."""
-    _check_kind(graph, "a networkx graph", "is_directed", "edges")
-    if graph.is_directed():
-        raise ValueError("G is directed, ohmlearn graphs are not; use G.to_undirected() first")
+    _check_undirected(graph, "a networkx graph", "edges", "G.to_undirected()")
     number = {node: i for i, node in enumerate(graph)}
     ends = np.fromiter(
         (number[node] for u, v in graph.edges() for node in (u, v)), dtype=np.int64
@@ -191,30 +180,25 @@ def networkx_nodes(graph: Any) -> NodeTable | None:
     """
     names = list(graph)
     types = set(map(type, names))
-    if types == {int}:
-        if names == list(range(len(names))):
-            return None
-        if not all(-(2**63) <= name < 2**63 for name in names):
-            types = {object}
+    if types == {int} and names == list(range(len(names))):
+        return None
+    fit = types == {str} or (types == {int} and all(-(2**63) <= name < 2**63 for name in names))
     nodes = NodeTable()
-    nodes.add(names if types in ({int}, {str}) else [str(name) for name in names])
+    nodes.add(names if fit else list(map(str, names)))
     if len(nodes) < len(names):
         first: dict[str, Any] = {}
         for name in names:
-            if str(name) in first:
+            if (other := first.setdefault(str(name), name)) is not name:
                 raise ValueError(
-                    f"the nodes {first[str(name)]!r} and {name!r} of G have the same name as text; "
-                    f"rename one of them with networkx.relabel_nodes"
+                    f"the nodes {other!r} and {name!r} of G have the same name as text; rename one "
+                    f"of them with networkx.relabel_nodes"
                 )
-            first[str(name)] = name
     return nodes
 
 
 def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
     """Read an undirected igraph graph."""
-    _check_kind(graph, "an igraph graph", "is_directed", "get_edgelist")
-    if graph.is_directed():
-        raise ValueError("g is directed, ohmlearn graphs are not; use g.as_undirected() first")
+    _check_undirected(graph, "an igraph graph", "get_edgelist", "g.as_undirected()")
     u, v = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
     attributes = graph.edge_attributes()
     if weights is None or (weights == "weight" and weights not in attributes):
@@ -224,9 +208,11 @@ def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
     return u, v, graph.es[weights], graph.vcount()
 
 
-def _check_kind(graph: Any, kind: str, *methods: str) -> None:
-    if not all(hasattr(graph, method) for method in methods):
-        raise TypeError(f"{kind} is needed, got {type(graph).__name__}")
+def _check_undirected(graph: Any, what: str, method: str, remedy: str) -> None:
+    if not (hasattr(graph, "is_directed") and hasattr(graph, method)):
+        raise TypeError(f"{what} is needed, got {type(graph).__name__}")
+    if graph.is_directed():
+        raise ValueError(f"{remedy[0]} is directed, ohmlearn graphs are not; use {remedy} first")
 
 
 def _to_numpy(array: Any) -> Any:
@@ -262,12 +248,3 @@ def edge_index_entries(edge_index: Any, edge_weight: Any, n_nodes: int | None) -
     )
     n_nodes = check_n_nodes(n_nodes, u, v)
     return BothDirections(u, v, w, n_nodes, names, "the weight of {} -> {}", remedy)
-
-
-def check_square(shape: tuple[int, ...], name: str) -> int:
-    """Return n for shape (n, n)."""
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{name} must be a square matrix, got shape {shape}")
-    if shape[0] > MAX_NODES:
-        raise ValueError(f"{name} has {shape[0]} rows, but at most {MAX_NODES} nodes are possible")
-    return shape[0]

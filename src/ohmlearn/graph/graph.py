@@ -135,9 +135,8 @@ class Graph(Shown):
     def _build_from_both(cls, entries: convert.BothDirections) -> Self:
         """Build from entries in both directions, so that each edge counts once."""
         u, v, w, n_nodes, names, _, _ = entries
-        graph = cls._build(
-            u, v, w, n_nodes, names
-        )  # twice the weights; raises all errors about entries
+        # This has twice the weights, and raises all errors about entries.
+        graph = cls._build(u, v, w, n_nodes, names)
         up = u < v
         forward = cls._build(u[up], v[up], None if w is None else w[up], n_nodes, names)
         doubled = graph.weights

@@ -66,14 +66,8 @@ class TimeView:
         keep = faded != 0.0
         if component is not None:
             faint = np.flatnonzero(keep & (t < limit))
-            keep[faint[_crosses(component, u[faint], v[faint])]] = False
+            a, b = u[faint], v[faint]
+            inside = (a < len(component)) & (b < len(component))  # other nodes have no component
+            inside[inside] = component[a[inside]] == component[b[inside]]
+            keep[faint[~inside]] = False
         return u[keep], v[keep], faded[keep]
-
-
-def _crosses(component: NDArray[np.int32], u: NDArray[Any], v: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which edges join two components, or have a node without one."""
-    n = len(component)
-    known = (u < n) & (v < n)
-    found: NDArray[np.bool_] = ~known
-    found[known] = component[u[known]] != component[v[known]]
-    return found
