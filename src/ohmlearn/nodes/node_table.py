@@ -515,7 +515,6 @@ class KnownEnds(NamedTuple):
     v: Numbers
     rows: NDArray[np.intp] | None = None  # edges with a new id
     new: tuple[Ids, Ids] | None = None  # both ends of those edges
-    coded: tuple[CodedIds | None, CodedIds | None] = (None, None)
 
 
 def look_up(
@@ -538,12 +537,10 @@ def look_up(
         return None
     if a.size == 0 or min(a.min(), b.min()) >= 0:
         return KnownEnds(a, b)
-    rows = np.union1d(_find_new(u, a), _find_new(v, b))
+    rows = np.flatnonzero((a < 0) | (b < 0))
     if 2 * len(rows) > len(a):
         return None
-    new = decode_codes(take(u, rows)), decode_codes(take(v, rows))
-    coded = u if isinstance(u, CodedIds) else None, v if isinstance(v, CodedIds) else None
-    return KnownEnds(a, b, rows, new, coded)
+    return KnownEnds(a, b, rows, (decode_codes(take(u, rows)), decode_codes(take(v, rows))))
 
 
 def _find(
@@ -561,45 +558,26 @@ def _find(
     return found
 
 
-def _find_new(column: Column, numbers: Numbers) -> NDArray[np.intp]:
-    """Return the rows with a new id; if ids are coded, only the first row of each new id."""
-    rows = np.flatnonzero(numbers < 0)
-    if not isinstance(column, CodedIds):
-        return rows
-    first = np.full(column.values.size, -1)
-    first[column.codes[rows[::-1]]] = rows[::-1]  # the last assignment counts
-    return first[first >= 0]
-
-
 def number_ends(
     nodes: NodeTable, known: KnownEnds, kinds: Sequence[str] | None = None
 ) -> tuple[Numbers, Numbers]:
     """Return the numbers of both ends of edges after `look_up`; new ids get the next numbers."""
-    u, v, rows, new, coded = known
+    u, v, rows, new = known
     if kinds is not None and len(u) > 0:
         nodes.add_kinds(kinds)
-    if rows is None or new is None:
+    if new is None:
         return u, v
-    found = []
-    added = nodes.add_edges(*new, kinds=kinds)
-    for column, numbers, some, kind in zip(
-        coded, (u, v), added, kinds or (None, None), strict=True
-    ):
-        every = None if column is None else _find(nodes, column, kind)
-        if every is None:
-            every = numbers.copy()
-            every[rows] = some
-        found.append(every)
-    return found[0], found[1]
+    u, v = u.copy(), v.copy()
+    u[rows], v[rows] = nodes.add_edges(*new, kinds=kinds)
+    return u, v
 
 
 def add_ends(
     nodes: NodeTable, u: Column, v: Column, kinds: Sequence[str] | None = None
 ) -> tuple[Numbers, Numbers]:
     """Return the numbers of both ends of edges, as `add_edges`; they may be coded."""
-    known = (
-        look_up(nodes, u, v, kinds) if isinstance(u, CodedIds) or isinstance(v, CodedIds) else None
-    )
-    if known is not None:
-        return number_ends(nodes, known, kinds)
+    if isinstance(u, CodedIds) or isinstance(v, CodedIds):
+        known = look_up(nodes, u, v, kinds)
+        if known is not None:
+            return number_ends(nodes, known, kinds)
     return nodes.add_edges(decode_codes(u), decode_codes(v), kinds=kinds)
