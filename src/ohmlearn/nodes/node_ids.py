@@ -6,6 +6,7 @@ If nodes are of several types, their ids are strings that start with the type, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, overload
 
@@ -111,37 +112,17 @@ def read_ids(values: Any, name: str) -> IdColumn:
     if library == "pyarrow":
         return ids_from_arrow(values, name)
     if hasattr(values, "isna") and not isinstance(getattr(values, "dtype", None), np.dtype):
-        return _ids_from_pandas(values, name)
+        if values.dtype.kind not in "iufO" or find_spec("pyarrow") is None:  # slower, but it works
+            return check_ids(np.asarray(values, dtype=object), name)
+        import pyarrow as pa
+
+        return ids_from_arrow(pa.array(values, from_pandas=True), name)
     if isinstance(values, np.ma.MaskedArray):
-        missing: NDArray[np.bool_] = np.ma.getmaskarray(values)
-        known = read_ids(values.compressed(), name)
-        return _spread(known, missing)
+        fill = {"O": None, "U": ""}.get(values.dtype.kind, 0)
+        ids, missing = check_ids(values.filled(fill), name)
+        masked: NDArray[np.bool_] = np.ma.getmaskarray(values)
+        return IdColumn(ids, masked if missing is None else masked | missing)
     return check_ids(values, name)
-
-
-def _ids_from_pandas(values: Any, name: str) -> IdColumn:
-    """Return the ids of a pandas column whose type is not one of numpy."""
-    missing = np.asarray(values.isna())
-    values = getattr(values, "array", values)  # of a Series or Index
-    if hasattr(values, "categories"):
-        return _spread(read_ids(values.categories, name), missing, np.asarray(values.codes))
-    dtype = {"i": np.int64, "u": np.uint64, "f": np.float64}.get(values.dtype.kind, object)
-    return _spread(check_ids(values[~missing].to_numpy(dtype=dtype), name), missing)
-
-
-def _spread(
-    known: IdColumn, missing: NDArray[np.bool_], numbers: NDArray[Any] | None = None
-) -> IdColumn:
-    """Return ids at their places among missing ones; `numbers` says which id is at which place."""
-    if numbers is None:
-        numbers = np.cumsum(~missing) - 1
-    elif known.missing is not None:
-        missing = missing | known.missing[numbers]
-    if not missing.any():
-        return IdColumn(take(known.ids, numbers))
-    if known.ids.size == 0:
-        return IdColumn(np.zeros(len(missing), np.int64), missing)
-    return IdColumn(take(known.ids, np.where(missing, 0, numbers)), missing)
 
 
 def decode_codes(ids: Ids | CodedIds) -> Ids:

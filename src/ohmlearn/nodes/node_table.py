@@ -300,12 +300,10 @@ class NodeTable(Shown, Shared):
         """
         with self._lock:
             at = None if numbers is None else _check_numbers(numbers, len(self))
-            if at is None or at.size >= len(self):
-                keys = self._keys()
-            else:  # few of many
-                keys = self._take(at.ravel())
-                at = np.arange(at.size).reshape(at.shape)
-        ids = decode_ids(keys)
+            if at is not None and at.size < len(self):  # few of many
+                ids, at = decode_ids(self._keys(at.ravel())), np.arange(at.size).reshape(at.shape)
+            else:
+                ids = decode_ids(self._keys())
         chosen: NDArray[Any] = ids if at is None else ids[at]
         return chosen
 
@@ -431,17 +429,14 @@ class NodeTable(Shown, Shared):
         restored = self.from_state(state)
         self._kernel, self._kinds = restored._kernel, restored._kinds
 
-    def _keys(self) -> Ids:
+    def _keys(self, chosen: NDArray[np.int64] | None = None) -> Ids:
+        """Return all ids, or those with some numbers, which the table must have."""
         with self._lock:
-            if isinstance(self.kernel, _core.StringNodes):
-                return Strings(*self.kernel.keys())
-            return np.empty(0, np.int64) if self.kernel is None else np.asarray(self.kernel.keys())
-
-    def _take(self, numbers: NDArray[np.int64]) -> Ids:
-        """Return the ids of some nodes, which the table must have."""
-        table: Any = self.kernel
-        taken = table.take(numbers)
-        return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
+            kernel: Any = self.kernel
+            if kernel is None:
+                return np.empty(0, np.int64)
+            keys = kernel.keys() if chosen is None else kernel.take(chosen)
+            return Strings(*keys) if isinstance(kernel, _core.StringNodes) else np.asarray(keys)
 
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes | None:
         """Return the table, whose type is that of the first ids."""
