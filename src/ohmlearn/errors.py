@@ -4,11 +4,12 @@ A message names parameters with `Param`, and each interface writes them in its o
 
     raise InputError(
         f"{Param('max_edges', 30)} is fewer than two edges for each of 40 nodes",
-        remedy=f"give {Param('max_edges')} at least 80",
+        remedy=f"leave it out, or use {Setting('max_edges', 80)}",
     )
 
-    Python         max_edges = 30 is fewer than two edges for each of 40 nodes; give max_edges ...
-    command line   --max-edges 30 is fewer than two edges for each of 40 nodes; give --max-edges
+    Python         max_edges = 30 is fewer than two edges for each of 40 nodes; leave it out, or
+                   use max_edges=80
+    command line   --max-edges 30 is fewer ... or use --max-edges 80
     HTTP           {"message": ..., "parameter": "max_edges", "value": "30"}
 
 Inside a text, a `Param` is a token between three characters of Unicode's private use area. So texts
@@ -60,14 +61,7 @@ Style = Callable[[Mention], str]
 
 
 class Param:
-    """A parameter in a message, perhaps with the value that was given for it.
-
-    Examples
-    --------
-    >>> from ohmlearn.errors import Param, render
-    >>> render(f"{Param('memory', '5MB')} needs {Param('n_nodes')}")
-    "memory = '5MB' needs n_nodes"
-    """
+    """A parameter in a message, perhaps with the value that was given for it."""
 
     sign = ""
 
@@ -83,28 +77,13 @@ class Param:
 
 
 class Setting(Param):
-    """A parameter and the value to give it: what to do, in a remedy. The value may be ``...``.
-
-    Examples
-    --------
-    >>> from ohmlearn.errors import Setting, render
-    >>> render(f"correct it, or use {Setting('on_bad', 'skip')}")
-    'correct it, or use on_bad="skip"'
-    """
+    """A parameter and the value to give it: what to do, in a remedy. The value may be ``...``."""
 
     sign = "="
 
 
 class InPython(Param):
-    """Words that only Python has, such as an attribute, and what other interfaces say instead.
-
-    Examples
-    --------
-    >>> from ohmlearn.errors import InPython, render
-    >>> text = f"nodes are not reached{InPython('; reached_ says which')}"
-    >>> render(text), render(text, str)
-    ('nodes are not reached; reached_ says which', 'nodes are not reached')
-    """
+    """Words that only Python has, such as an attribute, and what other interfaces say instead."""
 
     sign = "|"
 

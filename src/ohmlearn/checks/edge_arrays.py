@@ -238,19 +238,17 @@ def is_table(given: object) -> bool:
 
 def library_of(table: object) -> str:
     """Return how a table is read, from its type, without importing its library."""
-    names = {
-        (base.__module__.partition(".")[0].removeprefix("_"), base.__name__)
-        for base in type(table).__mro__
-    }
     known = {
-        ("pyarrow", "Dataset"): "dataset",
-        ("pyarrow", "Scanner"): "scanner",
-        ("duckdb", "DuckDBPyRelation"): "relation",
-        ("duckdb", "DuckDBPyConnection"): "connection",
-        ("polars", "LazyFrame"): "lazy frame",
-        ("polars", "DataFrame"): "polars",
-        ("pandas", "DataFrame"): "pandas",
+        "pyarrow.Dataset": "dataset",
+        "pyarrow.Scanner": "scanner",
+        "duckdb.DuckDBPyRelation": "relation",
+        "duckdb.DuckDBPyConnection": "connection",
+        "polars.LazyFrame": "lazy frame",
+        "polars.DataFrame": "polars",
+        "pandas.DataFrame": "pandas",
     }
+    bases = ((base.__module__.partition(".")[0], base.__name__) for base in type(table).__mro__)
+    names = (f"{library.removeprefix('_')}.{name}" for library, name in bases)
     return next((known[name] for name in names if name in known), "")
 
 
