@@ -31,7 +31,6 @@ SLOW = {
 QUICK = {
     "test_counts.py",
     "test_figures.py",
-    "test_file_names.py",
     "test_metadata.py",
     "test_names.py",
 }

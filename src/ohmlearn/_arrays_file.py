@@ -225,7 +225,7 @@ def check_arrays(
             raise ValueError(f"{name} is missing")
         array: NDArray[Any] = np.asarray(arrays[name])
         if array.dtype != np.dtype(dtype) or array.ndim != ndim:
-            kind = ("a single", "a vector of", "a matrix of")[ndim]
+            form = ("a single", "a vector of", "a matrix of")[ndim]
             raise ValueError(
-                f"{name} must be {kind} {np.dtype(dtype)}, got {array.dtype} of shape {array.shape}"
+                f"{name} must be {form} {np.dtype(dtype)}, got {array.dtype} of shape {array.shape}"
             )

@@ -30,7 +30,7 @@ class Shared:
 
     _lock: Any
 
-    def _share(self) -> None:
+    def _make_lock(self) -> None:
         """Make the lock; call this when the object is made or unpickled."""
         self._lock = RLock()
         self._in_change = False

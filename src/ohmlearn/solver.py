@@ -164,7 +164,7 @@ class LaplacianSolver(Shown, Shared):
                 f'"auto" or "cholesky"'
             )
         self._seed = check_seed(random_state)
-        self._share()
+        self._make_lock()
         self._reports = local()
         self._core: _core.Solver | None = None
         self._solver()
@@ -382,7 +382,7 @@ class LaplacianSolver(Shown, Shared):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._share()
+        self._make_lock()
         self._reports = local()
         self._reports.last = state["_reports"]
 

@@ -121,7 +121,7 @@ def _is_duration(value: object) -> bool:
     return True
 
 
-DURATION_KIND = Allowed(
+DURATIONS = Allowed(
     _is_duration, "a positive number or a duration such as '7d', '12h', '30min', '45s'"
 )
 
@@ -148,9 +148,9 @@ def check_times(values: object) -> Floats:
             f"dates must not be later than tomorrow, but t[{at}] = {array[at]}; {remedy}"
         )
     if array.dtype.kind in "OUT" and not is_missing(array[at]) and math.isnan(times[at]):
-        kind = "dates such as 2026-03-31T12:30:00Z" if is_date else "numbers"
+        most = "dates such as 2026-03-31T12:30:00Z" if is_date else "numbers"
         raise ValueError(
-            f"times must be all numbers or all dates; these are {kind}, but t[{at}] = "
+            f"times must be all numbers or all dates; these are {most}, but t[{at}] = "
             f"{array[at]!r}; {remedy}"
         )
     must = "finite" if not math.isfinite(times[at]) else "below 2**63 in size"

@@ -117,7 +117,7 @@ class EdgeLog(Shown, Shared):
         n_jobs: int | None = None,
         **options: Any,
     ) -> None:
-        self._share()
+        self._make_lock()
         self.folder = Path(folder)
         self._is_cut_off = False
         self._n_jobs = n_jobs

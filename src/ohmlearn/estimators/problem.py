@@ -29,7 +29,7 @@ from ohmlearn.checks.parameters import (
     Options,
     check_parameters,
 )
-from ohmlearn.checks.times import DURATION_KIND
+from ohmlearn.checks.times import DURATIONS
 from ohmlearn.edges import Edges
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer, NumberAnswer
@@ -113,8 +113,8 @@ class HFSParameters:
         "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
-        "half_life": (None, DURATION_KIND),
-        "horizon": (None, DURATION_KIND),
+        "half_life": (None, DURATIONS),
+        "horizon": (None, DURATIONS),
     }
 
     @classmethod

@@ -42,7 +42,7 @@ NOWHERE = np.iinfo(np.int32).max
 class NodeTable(Shown, Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
-    All ids of a table are of one kind, which is that of the first one added. Memory grows with the
+    All ids of a table are of one type, which is that of the first one added. Memory grows with the
     number of different ids and, for strings, with their length; large integers cost no more than
     small ones. Tables can be pickled and merged. Threads can share a table.
 
@@ -63,7 +63,7 @@ class NodeTable(Shown, Shared):
     """
 
     def __init__(self) -> None:
-        self._share()
+        self._make_lock()
         self._kinds: tuple[str, ...] = ()
         self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
         self._is_cut_off = False
@@ -113,7 +113,7 @@ class NodeTable(Shown, Shared):
         array([0, 1, 0], dtype=int32)
         """
         column = as_ids(ids, "ids")
-        if column.size == 0:  # has no kind
+        if column.size == 0:  # has no type
             return np.empty(0, dtype=np.int32)
         with self._lock:
             self._check_kinds(column, "ids")
@@ -269,7 +269,7 @@ class NodeTable(Shown, Shared):
         return numbers
 
     def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
-        """Return the numbers of ids, with -1 for others; None if they are of another kind.
+        """Return the numbers of ids, with -1 for others; None if they are of another type.
 
         They are written to the array `to`, if it is given. Unlike `find`, several threads can do
         this at a time.
@@ -424,7 +424,7 @@ class NodeTable(Shown, Shared):
         return self.get_state()
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        self._share()
+        self._make_lock()
         self._is_cut_off = False
         restored = self.from_state(state)
         self._kernel, self._kinds = restored._kernel, restored._kinds

@@ -50,7 +50,7 @@ class NeighborEdges(PointEdges, Shared):
         n_jobs: int | None = None,
         block: int | None = None,
     ) -> None:
-        self._share()
+        self._make_lock()
         x = check_neighbor_points(X, metric)
         super().__init__(x.shape[0], n_jobs, block)
         self.n_neighbors = check_n_neighbors(n_neighbors, x.shape[0])

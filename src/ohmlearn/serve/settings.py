@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ohmlearn.checks.parameters import N_JOBS, Constraints, Interval, check_parameters
-from ohmlearn.checks.times import DURATION_KIND, check_duration
+from ohmlearn.checks.times import DURATIONS, check_duration
 from ohmlearn.errors import InputError, Param
 
 SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Unix seconds
@@ -69,13 +69,13 @@ class Settings:
 
 
 CONSTRAINTS: Constraints = {
-    "half_life": (None, DURATION_KIND),
-    "window": (None, DURATION_KIND),
+    "half_life": (None, DURATIONS),
+    "window": (None, DURATIONS),
     "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
     "seed": (None, Interval(Integral, 0)),
     "event_id": (None, str),
     "passes": (Interval(Integral, 1),),
-    "certify_every": (None, DURATION_KIND),
+    "certify_every": (None, DURATIONS),
     "every_seconds": (Interval(Real, 0),),
     "every_edges": (Interval(Integral, 1),),
     "n_jobs": N_JOBS,

@@ -171,7 +171,7 @@ class StreamingSparsifier(Shown, Shared, Edges):
         self._core = sampler
         self._is_cut_off = False
         self._snapshot: Sample | None = None
-        self._share()
+        self._make_lock()
 
     def _cut_off(self) -> None:
         if not self._core.changes_at_once:
