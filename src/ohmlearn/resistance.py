@@ -12,6 +12,8 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
+__all__ = ["effective_resistance"]
+
 EXACT_UP_TO = 500  # nodes; up to this size an exact answer takes milliseconds
 EXACT_TOL = 1e-10
 EXACT_BATCH = 64  # right-hand sides solved together

@@ -30,6 +30,8 @@ from ohmlearn.checks.parameters import (
 from ohmlearn.errors import InputError, Param, bad_value
 from ohmlearn.graph import Graph
 
+__all__ = ["LaplacianSolver", "SolveReport"]
+
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
 METHODS: dict[str, _core.Method] = {name: getattr(_core.Method, name) for name in get_args(Method)}
 CONSTRAINTS: Constraints = {

@@ -22,14 +22,8 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def has_examples(page: Path) -> bool:
-    return FENCES.search(page.read_text(encoding="utf-8")) is not None
-
-
 @pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if has_examples(page)],
-    ids=lambda page: str(page.relative_to(DOCS)),
+    "page", [page for page in PAGES if FENCES.search(page.read_text(encoding="utf-8"))], ids=str
 )
 def test_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run a page from top to bottom in an empty folder, its commands, too."""
@@ -97,28 +91,8 @@ def test_links_to_files(page: Path):
             assert anchor in headings(path), f"{page}: no heading {target}"
 
 
-MODULES = (
-    "",
-    "certificate",
-    "client",
-    "cluster",
-    "dask",
-    "edges",
-    "estimators",
-    "features",
-    "gallery",
-    "graph",
-    "harmonic",
-    "nodes",
-    "paper",
-    "points",
-    "reading",
-    "report",
-    "resistance",
-    "solver",
-    "sparsifier",
-    "spark",
-)
+STUB = (ROOT / "src/ohmlearn/__init__.pyi").read_text(encoding="utf-8")
+MODULES = {*re.findall(r"^from ohmlearn import (\w+)", STUB, re.M), "client", "cluster", "edges"}
 LISTED = re.findall(r"^   (?:(\w+)\.)?(\w+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
 
 
@@ -129,7 +103,7 @@ def import_part(name: str) -> ModuleType:
     return import_module(f"ohmlearn.{name}" if name else "ohmlearn")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", ["", "spark", *sorted(MODULES - {"errors"})])
 def test_reference_has_every_public_name(name: str):
     module = import_part(name)
     assert set(module.__all__) <= {listed for _, listed in LISTED}, "docs/api.rst lacks names"
