@@ -223,11 +223,12 @@ class InputError(OhmError, ValueError):
     """
 
 
-def bad_value(name: str, must: str, value: Any, remedy: str | None = None) -> InputError:
+def bad_value(
+    name: str, must: str, value: Any, remedy: str | None = None, owner: str = ""
+) -> InputError:
     """Return the error of a parameter whose value is not what it must be."""
-    return InputError(
-        f"{Param(name)} must {must}, got {_in_python(value)}", value=value, remedy=remedy
-    )
+    message = f"{Param(name)}{InPython(owner)} must {must}, got {_in_python(value)}"
+    return InputError(message, value=value, remedy=remedy)
 
 
 class InputTypeError(OhmError, TypeError):

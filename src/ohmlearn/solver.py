@@ -26,8 +26,9 @@ from ohmlearn.checks.parameters import (
     check_n_jobs,
     check_parameters,
     check_seed,
+    check_value,
 )
-from ohmlearn.errors import InputError, Param, bad_value
+from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 
 __all__ = ["LaplacianSolver", "SolveReport"]
@@ -261,8 +262,7 @@ class LaplacianSolver(Shown, Shared):
         """
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
-        if max_iter is not None and not Interval(Integral, 0).allows(max_iter):
-            raise bad_value("max_iter", "be None or an integer >= 0", max_iter)
+        check_value("max_iter", max_iter, None, Interval(Integral, 0))
         limit = 5000 if max_iter is None else min(int(max_iter), 2**31 - 1)
         if x0 is None:
             x = np.zeros_like(columns)

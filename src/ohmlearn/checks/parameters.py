@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral, Real
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any, Literal
 
 import numpy as np
 
-from ohmlearn.errors import InputError, InPython, Param, bad_value
+from ohmlearn.errors import InputError, Param, bad_value
 
 MAX_THREADS = 4096
 MAX_BYTES = 2**60
@@ -99,29 +99,23 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
     Names without constraints are not checked. `owner` is the name of the class or function.
     """
     for name, choices in constraints.items():
-        if name in values and not any(_allows(choice, values[name]) for choice in choices):
-            expected = " or ".join(
-                f"a {choice.__name__}" if isinstance(choice, type) else str(choice)
-                for choice in choices
-            )
-            raise InputError(
-                f"{Param(name)}{InPython(f' of {owner}')} must be {expected}, got {values[name]!r}",
-                value=values[name],
-            )
+        if name in values:
+            check_value(name, values[name], *choices, owner=f" of {owner}")
 
 
-def _allows(choice: Any, value: object) -> bool:
-    if choice is None:
-        return value is None
-    return isinstance(value, choice) if isinstance(choice, type) else bool(choice.allows(value))
+def check_value(name: str, value: Any, *choices: Any, owner: str = "") -> Any:
+    """Return a value if one of the choices allows it."""
+    for choice in choices:
+        is_type = choice is None or isinstance(choice, type)
+        if isinstance(value, choice or NoneType) if is_type else choice.allows(value):
+            return value
+    expected = (f"a {x.__name__}" if isinstance(x, type) else str(x) for x in choices)
+    raise bad_value(name, f"be {' or '.join(expected)}", value, owner=owner)
 
 
 def check_option(name: str, value: object, options: Collection[str]) -> str:
     """Return `value` if it is one of the options."""
-    if value not in options:
-        known = ", ".join(repr(option) for option in options)
-        raise bad_value(name, f"be one of {known}", value)
-    return str(value)
+    return str(check_value(name, value, Options(tuple(options))))
 
 
 def check_n_jobs(n_jobs: int | None) -> int:
@@ -164,35 +158,27 @@ def check_seed(random_state: object) -> int:
     return int(random_state)
 
 
-def _check_number(name: str, value: Any, allowed: Interval) -> float:
-    """Return a number in an interval."""
-    if not allowed.allows(value):
-        raise bad_value(name, f"be {allowed}", value)
-    return float(value)
-
-
 def check_fraction(name: str, value: object) -> float:
     """Return a number between 0 and 1, both excluded."""
-    return _check_number(name, value, FRACTION)
+    return float(check_value(name, value, FRACTION))
 
 
 def check_positive(name: str, value: object) -> float:
     """Return a number above 0 whose square and inverse do not overflow."""
-    return _check_number(name, value, POSITIVE)
+    return float(check_value(name, value, POSITIVE))
 
 
 def check_at_least(name: str, value: object, least: float) -> float:
     """Return a number that is not below `least`."""
-    return _check_number(name, value, Interval(Real, least, LARGEST))
+    return float(check_value(name, value, Interval(Real, least, LARGEST)))
 
 
-def check_count(name: str, value: Any, most: int = 2**63 - 1) -> int:
+def check_count(name: str, value: object, most: int = 2**63 - 1) -> int:
     """Return an integer that is at least 1, and at most `most`."""
-    if not (count := Interval(Integral, 1)).allows(value):
-        raise bad_value(name, f"be {count}", value)
-    if value > most:
+    count = int(check_value(name, value, Interval(Integral, 1)))
+    if count > most:
         raise bad_value(name, f"be at most {most}", value)
-    return int(value)
+    return count
 
 
 def check_memory(name: str, value: object) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.parameters import Allowed
+from ohmlearn.checks.parameters import Allowed, check_value
 from ohmlearn.errors import InputError, Param, Setting, bad_value
 
 Floats = NDArray[np.float64]
@@ -30,21 +30,25 @@ DAY = 86400.0
 LARGEST_TIME = _core.LARGEST_TIME
 
 
-def check_duration(name: str, value: Any) -> float:
-    """Return a positive duration: a number in the unit of the times, or a string in seconds."""
-    found = math.nan
+def _as_duration(value: Any) -> float:
+    """Return a number as it is, and a duration such as "7d" in seconds; NaN for other values."""
     if isinstance(value, str):
         match = DURATION.fullmatch(value)
-        if match:
-            found = float(match[1]) * UNITS[match[2].lower()]
-    elif isinstance(value, np.timedelta64) or hasattr(value, "total_seconds"):
-        found = float(np.timedelta64(value) / np.timedelta64(1, "s"))
-    elif isinstance(value, Real) and not isinstance(value, bool):
-        found = float(value)
-    if not found > 0.0:
-        must = "be a positive number in the unit of the times, or a duration such as"
-        raise bad_value(name, f"{must} '7d', '12h', '30min', '45s'", value)
-    return found
+        return float(match[1]) * UNITS[match[2].lower()] if match else math.nan
+    if isinstance(value, np.timedelta64) or hasattr(value, "total_seconds"):
+        return float(np.timedelta64(value) / np.timedelta64(1, "s"))
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+
+
+DURATIONS = Allowed(
+    lambda value: _as_duration(value) > 0.0,
+    "a positive number in the unit of the times, or a duration such as '7d', '12h', '30min', '45s'",
+)
+
+
+def check_duration(name: str, value: Any) -> float:
+    """Return a positive duration: a number in the unit of the times, or seconds."""
+    return _as_duration(check_value(name, value, DURATIONS))
 
 
 def check_duration_unit(name: str, value: object, unit: str | None) -> float:
@@ -111,19 +115,6 @@ def find_unix_unit(times: Floats) -> str | None:
     last = tomorrow()
     fits = (unit for unit, per in UNIX_UNITS.items() if YEAR_2001 <= median / per <= last)
     return next(fits, None)
-
-
-def _is_duration(value: object) -> bool:
-    try:
-        check_duration("value", value)
-    except ValueError:
-        return False
-    return True
-
-
-DURATIONS = Allowed(
-    _is_duration, "a positive number or a duration such as '7d', '12h', '30min', '45s'"
-)
 
 
 def check_times(values: object) -> Floats:
