@@ -62,11 +62,12 @@ class NodeTable(Shown, Shared):
     array([1, 0], dtype=int32)
     """
 
+    _kinds: tuple[str, ...] = ()
+    _kernel: _core.IntegerNodes | _core.StringNodes | None = None
+    _is_cut_off = False
+
     def __init__(self) -> None:
         self._make_lock()
-        self._kinds: tuple[str, ...] = ()
-        self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
-        self._is_cut_off = False
 
     @property
     def kernel(self) -> _core.IntegerNodes | _core.StringNodes | None:
@@ -117,9 +118,7 @@ class NodeTable(Shown, Shared):
             return np.empty(0, dtype=np.int32)
         with self._lock:
             self._check_kinds(column, "ids")
-            table: Any = self._table_for(column)
-            with self._changing():
-                numbers: Numbers = table.add(*arguments(column))
+            numbers: Numbers = self._add(column)
         return numbers
 
     def add_edges(
@@ -155,9 +154,7 @@ class NodeTable(Shown, Shared):
             a, b = self._columns(u, v, kinds)
             if a.size == 0:
                 return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-            table: Any = self._table_for(a)
-            with self._changing():
-                pair: tuple[Numbers, Numbers] = table.add_edges(*arguments(a), *arguments(b))
+            pair: tuple[Numbers, Numbers] = self._add(a, b)
             return pair
 
     def _columns(self, u: object, v: object, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
@@ -425,7 +422,6 @@ class NodeTable(Shown, Shared):
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
         self._make_lock()
-        self._is_cut_off = False
         restored = self.from_state(state)
         self._kernel, self._kinds = restored._kernel, restored._kinds
 
@@ -438,13 +434,16 @@ class NodeTable(Shown, Shared):
             keys = kernel.keys() if chosen is None else kernel.take(chosen)
             return Strings(*keys) if isinstance(kernel, _core.StringNodes) else np.asarray(keys)
 
-    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes | None:
-        """Return the table, whose type is that of the first ids."""
-        id_type = id_type_of(column)
+    def _add(self, *columns: Ids) -> Any:
+        """Return the numbers of some ids, or of both ends of edges; the caller has the lock."""
+        id_type = id_type_of(columns[0])  # that of the table is the type of the first ids
         if self.kernel is None:
             self._kernel = _core.StringNodes() if id_type == "string" else _core.IntegerNodes()
         check_id_type(id_type, self.kind)
-        return self._kernel
+        kernel: Any = self._kernel
+        arrays = (array for column in columns for array in arguments(column))
+        with self._changing():
+            return kernel.add(*arrays) if len(columns) == 1 else kernel.add_edges(*arrays)
 
 
 def _first(keys: Ids, n: int) -> Ids:
