@@ -105,7 +105,20 @@ def effective_resistance(
     if len(todo) < len(u):
         u, v = u[todo], v[todo]
     solver = LaplacianSolver(g, random_state=seed, n_jobs=threads)
-    result[todo] = _solve(solver, u, v) if exact else _sketch(solver, u, v, w, rtol, seed, threads)
+    if exact:
+        result[todo] = _solve(solver, u, v)
+        return result
+    # An estimate from q columns has relative variance at most 2 / q.
+    rounds = math.ceil(8.0 / rtol**2 / _core.SKETCH_COLUMNS)
+    y = np.empty((g.n_nodes, _core.SKETCH_COLUMNS))
+    squares, products = np.zeros(len(u)), np.zeros(len(u))
+    for number in range(rounds):
+        _core.sketch_right_hand_sides(g.indptr, g.indices, g.weights, seed, number, threads, y)
+        z = solver.solve(y, tol=SKETCH_TOL)  # warns if it does not converge
+        _core.add_estimates(z, u, v, w, seed, number, threads, squares, products)
+    q = rounds * _core.SKETCH_COLUMNS
+    _core.combine_estimates(u, v, w, g.degrees, q, squares, products)
+    result[todo] = squares
     return result
 
 
@@ -137,28 +150,3 @@ def _solve(
         here = by_first[bounds[k] : bounds[k + 1]]
         result[here] = -2.0 * x[v[here], u[here] - start]
     return result + diagonal[u] + diagonal[v]
-
-
-def _sketch(
-    solver: LaplacianSolver,
-    u: NDArray[np.int32],
-    v: NDArray[np.int32],
-    w: NDArray[np.float64] | None,
-    rtol: float,
-    seed: int,
-    threads: int,
-) -> NDArray[np.float64]:
-    graph = solver.graph
-    # An estimate from q columns has relative variance at most 2 / q.
-    rounds = math.ceil(8.0 / rtol**2 / _core.SKETCH_COLUMNS)
-    y = np.empty((graph.n_nodes, _core.SKETCH_COLUMNS))
-    squares, products = np.zeros(len(u)), np.zeros(len(u))
-    for number in range(rounds):
-        _core.sketch_right_hand_sides(
-            graph.indptr, graph.indices, graph.weights, seed, number, threads, y
-        )
-        z = solver.solve(y, tol=SKETCH_TOL)  # warns if it does not converge
-        _core.add_estimates(z, u, v, w, seed, number, threads, squares, products)
-    q = rounds * _core.SKETCH_COLUMNS
-    _core.combine_estimates(u, v, w, graph.degrees, q, squares, products)
-    return squares

@@ -168,7 +168,15 @@ def as_times(values: object, dates: bool | None = None) -> tuple[NDArray[Any], F
         return array, np.ascontiguousarray(array, np.float64), False
     if array.dtype.kind not in "OUT":
         raise ValueError(f"times must be numbers or dates, but t has dtype {array.dtype}")
-    return array, *_from_objects(array, dates)
+    pairs = [_from_object(value) for value in array]
+    times = np.array([pair[0] for pair in pairs], dtype=np.float64)
+    are_dates = np.array([pair[1] for pair in pairs], dtype=bool)
+    known = ~np.isnan(times)
+    if dates is None:
+        n_dates = np.count_nonzero(are_dates[known])
+        dates = bool(n_dates > 0 and 2 * n_dates >= np.count_nonzero(known))
+    times[are_dates != dates] = np.nan
+    return array, times, dates
 
 
 def is_missing(value: object) -> bool:
@@ -212,19 +220,6 @@ def _seconds(dates: NDArray[Any]) -> Floats:
     found: Floats = whole + rest / parts
     found[np.isnat(dates)] = np.nan
     return found
-
-
-def _from_objects(values: NDArray[Any], dates: bool | None) -> tuple[Floats, bool]:
-    """Return times of Python objects and texts: all dates, or all numbers; the others are NaN."""
-    pairs = [_from_object(value) for value in values]
-    times = np.array([pair[0] for pair in pairs], dtype=np.float64)
-    are_dates = np.array([pair[1] for pair in pairs], dtype=bool)
-    known = ~np.isnan(times)
-    if dates is None:
-        n_dates = np.count_nonzero(are_dates[known])
-        dates = bool(n_dates > 0 and 2 * n_dates >= np.count_nonzero(known))
-    times[are_dates != dates] = np.nan
-    return times, dates
 
 
 def _from_object(value: Any) -> tuple[float, bool]:
