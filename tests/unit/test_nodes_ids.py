@@ -37,6 +37,7 @@ def test_missing_ids():
     assert plain(ids) == ["a", ""]
     assert missing.tolist() == [False, True]
     assert read_ids([None, None], "u").missing.all()
+    assert plain(as_ids(np.ma.array(["b", "a"]), "u")) == ["b", "a"]
 
 
 def test_pandas_columns():

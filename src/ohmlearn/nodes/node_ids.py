@@ -121,7 +121,8 @@ def read_ids(values: Any, name: str) -> IdColumn:
         fill = {"O": None, "U": ""}.get(values.dtype.kind, 0)
         ids, missing = check_ids(values.filled(fill), name)
         masked: NDArray[np.bool_] = np.ma.getmaskarray(values)
-        return IdColumn(ids, masked if missing is None else masked | missing)
+        masked = masked if missing is None else masked | missing
+        return IdColumn(ids, masked if masked.any() else None)
     return check_ids(values, name)
 
 
@@ -201,7 +202,7 @@ def check_ids(values: object, name: str) -> IdColumn:
             f"node ids must be integers or strings, but {name} has dtype {array.dtype}; cast it "
             f"with astype(int) or astype(str) if that is what they mean"
         )
-    if array.dtype == np.uint64 and array.max() >= 2**63:
+    if array.dtype.kind == "u" and array.max() >= 2**63:
         at = int(np.argmax(array >= 2**63))
         raise ValueError(f"node ids must fit int64, but {name}[{at}] = {array[at]}")
     array = array if array.flags.aligned else array.copy()
