@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "source", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 63_590,
-    "Python files": 239,
+    "lines of src and cpp": 58_921,
+    "Python files": 196,
     "questions to edges (hasattr, getattr)": 1,
-    "annotations Any": 946,
+    "annotations Any": 433,
     "edges: Any": 0,
     "private names of other packages": 9,
     "own classes above HFSClassifier": 1,

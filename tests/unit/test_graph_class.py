@@ -288,14 +288,6 @@ def test_names_of_networkx_nodes_are_kept():
     assert Graph.from_networkx(nx.Graph()).n_nodes == 0
 
 
-def test_names_of_networkx_nodes_are_keys_of_labels():
-    barbell = nx.relabel_nodes(nx.barbell_graph(5, 0), {i: f"n{i}" for i in range(10)})
-    model = HFSClassifier(random_state=0, calibration=None)
-    model.fit_edges(Graph.from_networkx(barbell), {"n0": "left", "n9": "right"})
-    found = dict(zip(model.nodes_.ids(), model.transduction_, strict=True))
-    assert [found[f"n{i}"] for i in (1, 4, 5, 8)] == ["left", "left", "right", "right"]
-
-
 # The snapshot of a sparsifier that forgets is a graph like any other.
 U, V = np.triu_indices(30, 1)
 T = np.random.default_rng(0).uniform(0.0, 10.0, len(U))
