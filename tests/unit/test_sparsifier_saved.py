@@ -162,7 +162,7 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
     ("name", "value", "message"),
     [
         ("n_nodes", 61, "there are records for 60 of 61 nodes"),
-        ("n_nodes", 2**40, "n_nodes must lie between"),
+        ("n_nodes", 2**40, "n_nodes must be an integer in"),
         ("n_nodes", "60", "its parameter n_nodes = '60' has the wrong type"),
         ("epsilon", 10**400, "its parameter epsilon = 1000"),
         ("epsilon", float("nan"), "epsilon must be a number above 0 and below 1, got nan"),
@@ -173,7 +173,7 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
         ("n_jobs", 2**31, "n_jobs must be at most 4096 threads, got 2147483648"),
         ("verbose", [], r"its parameter verbose = \[\] has the wrong type"),
         ("seed", None, "its parameter seed = None has the wrong type"),
-        ("seed", -1, "random_state must lie between"),
+        ("seed", -1, "random_state must be None or an integer in"),
         ("more", 1, "its parameters must be n_nodes, epsilon, .*, seed"),
     ],
 )

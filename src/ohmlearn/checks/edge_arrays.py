@@ -3,15 +3,15 @@
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from operator import index
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT, EdgeFault
+from ohmlearn.checks.parameters import Interval, check_value
 from ohmlearn.checks.times import check_times
-from ohmlearn.errors import InputError, Param, bad_value, text_of
+from ohmlearn.errors import InputError, Param, text_of
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
 # What weights must do; those of H are float32.
@@ -130,11 +130,7 @@ def check_n_nodes(n_nodes: object, u: NDArray[Any], v: NDArray[Any]) -> int:
                 f"the largest node id is {largest}, but ids must be below {MAX_NODES}; {RENUMBER}"
             )
         return max(largest + 1, 0)
-    if isinstance(n_nodes, bool | np.bool_) or not hasattr(n_nodes, "__index__"):
-        raise bad_value("n_nodes", "be an integer", n_nodes)
-    if not 0 <= index(n_nodes) <= MAX_NODES:
-        raise bad_value("n_nodes", f"lie between 0 and 2**31 - 1 = {MAX_NODES}", n_nodes)
-    return index(n_nodes)
+    return int(check_value("n_nodes", n_nodes, Interval(Integral, 0, MAX_NODES)))
 
 
 def raise_edge_fault(

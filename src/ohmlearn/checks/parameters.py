@@ -87,8 +87,7 @@ Constraints = Mapping[str, tuple[Any, ...]]
 ARRAY = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array")
 CALLABLE = Allowed(callable, "a function")
 RandomState = int | np.random.Generator | np.random.RandomState | None  # of a public function
-SEEDS = Interval(Integral, 0, 2**64 - 1)
-RANDOM_STATE = (None, SEEDS, np.random.Generator, np.random.RandomState)
+RANDOM_STATE = (None, Interval(Integral, 0, 2**64 - 1), np.random.Generator, np.random.RandomState)
 N_JOBS = (None, Interval(Integral))  # `check_n_jobs` knows the limits
 VERBOSE = (bool, Interval(Integral, 0))
 
@@ -123,8 +122,7 @@ def check_n_jobs(n_jobs: int | None) -> int:
 
     None means 1, or the number set by an active ``joblib.parallel_config``; -1 means all cores.
     """
-    if n_jobs is not None and not Interval(Integral).allows(n_jobs):
-        raise bad_value("n_jobs", "be an integer or None", n_jobs)
+    check_value("n_jobs", n_jobs, *N_JOBS)
     if n_jobs is not None and n_jobs > MAX_THREADS:
         raise bad_value("n_jobs", f"be at most {MAX_THREADS} threads", n_jobs, "-1 is all cores")
     if n_jobs == 0:
@@ -137,24 +135,19 @@ def check_n_jobs(n_jobs: int | None) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def check_seed(random_state: object) -> int:
+def check_seed(random_state: Any) -> int:
     """Return a seed in 0, ..., 2**64 - 1 for a `random_state` in the sense of scikit-learn.
 
     An integer is the seed. A generator is advanced by one draw of 64 bits. None draws from numpy's
     global state, so that ``numpy.random.seed`` makes it reproducible.
     """
+    check_value("random_state", random_state, *RANDOM_STATE)
     if random_state is None:
         return int(np.random.randint(0, 2**64, dtype=np.uint64))  # noqa: NPY002
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**64, dtype=np.uint64))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**64, dtype=np.uint64))
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise bad_value(
-            "random_state", "be None, an integer, a numpy Generator or a RandomState", random_state
-        )
-    if not SEEDS.allows(random_state):
-        raise bad_value("random_state", "lie between 0 and 2**64 - 1", random_state)
     return int(random_state)
 
 
