@@ -135,20 +135,20 @@ def check_n_jobs(n_jobs: int | None) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def check_seed(random_state: Any) -> int:
+def check_seed(random_state: object) -> int:
     """Return a seed in 0, ..., 2**64 - 1 for a `random_state` in the sense of scikit-learn.
 
     An integer is the seed. A generator is advanced by one draw of 64 bits. None draws from numpy's
     global state, so that ``numpy.random.seed`` makes it reproducible.
     """
-    check_value("random_state", random_state, *RANDOM_STATE)
-    if random_state is None:
+    given = check_value("random_state", random_state, *RANDOM_STATE)
+    if given is None:
         return int(np.random.randint(0, 2**64, dtype=np.uint64))  # noqa: NPY002
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(0, 2**64, dtype=np.uint64))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(0, 2**64, dtype=np.uint64))
-    return int(random_state)
+    if isinstance(given, np.random.RandomState):
+        return int(given.randint(0, 2**64, dtype=np.uint64))
+    if isinstance(given, np.random.Generator):
+        return int(given.integers(0, 2**64, dtype=np.uint64))
+    return int(given)
 
 
 def check_fraction(name: str, value: object) -> float:
