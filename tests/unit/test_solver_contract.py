@@ -217,6 +217,17 @@ def test_another_random_state_gives_another_factor():
     np.testing.assert_allclose(x, y, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("columns", [2, 4, 5, 8, 9, 16, 17])
+def test_columns_together_agree_with_columns_alone(method, columns):
+    graph = grid(25, decades=2)
+    b = np.random.default_rng(0).standard_normal((625, columns))
+    solver = LaplacianSolver(graph, random_state=0, method=method)
+    together = solver.solve(b, tol=1e-11)
+    alone = np.stack([solver.solve(column, tol=1e-11) for column in b.T], axis=1)
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-7 * abs(alone).max())
+
+
 # ---- processes and threads ----------------------------------------------------------------------
 
 
