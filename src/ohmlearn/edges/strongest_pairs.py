@@ -1,0 +1,107 @@
+"""The pairs of nodes with the largest values in a stream of edges, found in one or two passes."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.edges.protocol import Batch, Edges, one_pass
+from ohmlearn.graph.time_view import TimeView
+
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+Measure = Callable[[Nodes, Nodes], Floats]
+CANDIDATES = 4096  # pairs that are kept for each measure while edges are read
+PAIRS = 1 << 20  # edges that are measured at a time
+
+
+class Pairs(NamedTuple):
+    """Pairs of nodes u < v, with the sum of the weights of their edges."""
+
+    u: Nodes
+    v: Nodes
+    w: Floats
+
+    def take(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> "Pairs":
+        """Return some of the pairs."""
+        return Pairs(self.u[at], self.v[at], self.w[at])
+
+
+NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def find_strongest(
+    edges: Edges,
+    measures: list[Measure],
+    count: int,
+    around: Nodes,
+    *,
+    n_nodes: int,
+    view: TimeView | None = None,
+    n_jobs: int = 1,
+) -> tuple[list[Pairs], list[Pairs]]:
+    """Return for each measure the pairs with the largest values, and the pairs at some nodes.
+
+    A measure returns the value of pairs of weight 1; that of a pair is multiplied by its weight,
+    the sum over all its edges. The edges are read once, and a second time if some pairs had to be
+    dropped on the way: each part of the stream keeps the best `CANDIDATES` pairs, and the weights
+    of the best ones are then counted exactly.
+    """
+    best = [NONE for _ in measures]
+    near: list[Pairs] = []
+    is_around = np.zeros(n_nodes, dtype=np.bool_)
+    is_around[around] = True
+    dropped = False
+    for part in _read(edges, n_nodes, view, n_jobs):
+        near.append(part.take(is_around[part.u] | is_around[part.v]))
+        for at, measure in enumerate(measures):
+            found = _join([best[at], _strongest(part, measure, CANDIDATES)], n_nodes)
+            dropped |= len(part.u) > CANDIDATES
+            best[at] = _strongest(found, measure, CANDIDATES)
+    if dropped:
+        keys = np.unique(np.concatenate([pairs.u * n_nodes + pairs.v for pairs in best]))
+        weights = np.zeros(len(keys))
+        for part in _read(edges, n_nodes, view, n_jobs):
+            key = part.u * n_nodes + part.v
+            at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            known = keys[at] == key
+            weights[at[known]] += part.w[known]
+        best = [
+            pairs._replace(w=weights[np.searchsorted(keys, pairs.u * n_nodes + pairs.v)])
+            for pairs in best
+        ]
+    joined = _join(near or [NONE], n_nodes)
+    incident = [joined.take((joined.u == node) | (joined.v == node)) for node in around]
+    return [_strongest(*both, count) for both in zip(best, measures, strict=True)], incident
+
+
+def _read(edges: Edges, n_nodes: int, view: TimeView | None, n_jobs: int) -> Iterator[Pairs]:
+    """Yield the pairs of each part of the edges, every pair once."""
+    with one_pass(edges, n_jobs) as batches:
+        for number, (u, v, w, t) in enumerate(batches):
+            if view is not None:
+                u, v, w = view.weigh(u, v, w, Batch(u, v, w, t).need_times(number))
+            for first in range(0, len(u), PAIRS):
+                part = slice(first, first + PAIRS)
+                a, b = (end[part].astype(np.int64) for end in (u, v))
+                weights = np.ones(len(a)) if w is None else w[part].astype(np.float64)
+                loops = a == b
+                pairs = Pairs(np.minimum(a, b), np.maximum(a, b), weights)
+                yield _join([pairs.take(~loops) if loops.any() else pairs], n_nodes)
+
+
+def _join(parts: list[Pairs], n_nodes: int) -> Pairs:
+    """Return the pairs of all parts, each once, sorted."""
+    u, v, w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    keys, at = np.unique(u * n_nodes + v, return_inverse=True)
+    return Pairs(keys // n_nodes, keys % n_nodes, np.bincount(at, w, len(keys)))
+
+
+def _strongest(pairs: Pairs, measure: Measure, count: int) -> Pairs:
+    """Return the pairs with the largest absolute values, largest first."""
+    values = np.abs(pairs.w * measure(pairs.u, pairs.v))
+    if len(values) > count:
+        chosen = np.argpartition(-values, count)[:count]
+        pairs, values = pairs.take(chosen), values[chosen]
+    return pairs.take(np.lexsort((pairs.v, pairs.u, -values)))

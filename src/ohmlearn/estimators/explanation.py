@@ -1,0 +1,583 @@
+"""Why a node has its label: what each label, neighbour and edge contributes to it.
+
+A label is decided by the margin m of its class over another one, the difference of their exponents.
+It is a sum of parts and of offsets of the classes. Each part is linear: a multiple of
+phi = sigma_a f_a - sigma_b f_b at the node, where f = R (s y)_S are the scores (see
+`harmonic.influence`). With g the row of R at the node, and t_j = sigma_a y_ja - sigma_b y_jb,
+
+    label j contributes      g_j s_j t_j, and all labels and offsets together m,
+    neighbour u contributes  (w_vu / d_v) phi_u,
+    the edge (p, q) has the support  w dm/dw = -c w (g_p - g_q) (phi_p - phi_q).
+
+Scores that are compared by their logarithms are made linear by the logarithmic mean M of the two
+at the node: log p_a - log p_b = (p_a - p_b) / M, so the sums are exact for them, too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._phases import phase
+from ohmlearn.edges.in_memory import GraphEdges
+from ohmlearn.edges.passes import check_first_pass
+from ohmlearn.edges.protocol import Edges
+from ohmlearn.edges.strongest_pairs import Pairs, find_strongest
+from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.label_input import NodeLabels, choose_labels
+from ohmlearn.estimators.reasons import (
+    Change, EdgeReason, Explanation, LabelReason, NeighborReason, PathReason,
+)  # fmt: skip
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic.hfs_system import HFSSolver
+from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.harmonic.influence import Influence, find_influence, refine_influence
+
+if TYPE_CHECKING:
+    from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
+
+Floats = NDArray[np.float64]
+PASSES = 6  # over the edges at most; usually two are enough
+CLOSE = 0.02  # passes end when contributions add up to the margin up to this fraction of it
+ROUGH = 0.5  # from this difference on, the rows of a sparsifier say nothing about the answer
+STABLE = 0.8  # least probability that another sample gives the same label, for reasons from H
+FLOWS = 512  # edges with the largest currents, among which paths are found
+MOST_PATHS, LEAST_SHARE = 3, 0.2
+MOST_CHANGED = 5  # labels of a set that would change the answer
+REFINED = 3  # passes for the answer, if it is that of the edges kept
+REFITS = 3  # for each kind of such sets
+
+
+class Part(NamedTuple):
+    """A linear part of the margins, with a row or an entry for each explained node."""
+
+    method: Method
+    f: Floats  # scores of all nodes
+    values: Floats  # y
+    sigma: Floats  # factors of the classes in phi
+    slope: Floats  # the same in derivatives of the margin, which differ for logarithms
+    factor: Floats  # of phi in the margin
+
+    def phi(self, column: int, factors: Floats) -> Floats:
+        """Return the part of the margin, linear in f, of one explained node at all nodes."""
+        found: Floats = self.factor[column] * (self.f @ factors[column])
+        return found
+
+
+def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
+    """Return the parts of the margins of nodes."""
+    from ohmlearn.estimators.answer import ClassAnswer
+
+    problem, k = answer.problem, len(asked)
+    values = problem.columns
+    if not isinstance(answer, ClassAnswer):
+        ones = np.ones((k, 1))
+        return [Part(problem.method, answer.result.f, values, ones, ones, np.ones(k))]
+    rows = np.arange(k)
+    nodes, codes, others = (np.array([one[at] for one in asked]) for at in (0, 2, 3))
+    scores, exponents = answer.scores[nodes], answer.exponents[nodes]
+    # Exponents are scores times one number for each node.
+    differences = scores[rows, codes] - scores[rows, others]
+    parts = exponents[rows, codes] - exponents[rows, others]
+    factor = np.where(differences != 0.0, parts / np.where(differences != 0.0, differences, 1.0), 1.0)
+    weights = answer.class_factors
+    sigma = np.zeros((k, len(weights)))
+    sigma[rows, codes], sigma[rows, others] = weights[codes], -weights[others]
+    if answer.kind == "stable":
+        return [Part(problem.method, answer.result.f, values, sigma, sigma, factor)]
+    f = answer.result.f[nodes]
+    p, q = f[rows, codes] * weights[codes], f[rows, others] * weights[others]
+    mean = np.where(p == q, p, (p - q) / np.where(p == q, 1.0, np.log(p) - np.log(q)))
+    slope = np.zeros_like(sigma)
+    slope[rows, codes], slope[rows, others] = 1.0 / f[rows, codes], -1.0 / f[rows, others]
+    return [Part(problem.method, answer.result.f, values, sigma / mean[:, np.newaxis], slope, factor)]
+
+
+def explain_nodes(
+    answer: NodeAnswer,
+    nodes: Sequence[int],
+    *,
+    against: Any = None,
+    edges: Edges | None = None,
+    n_labels: int | None = 5,
+    n_edges: int = 20,
+) -> list[Explanation]:
+    """Return the reasons for the answers of some nodes, given by number; they share all work.
+
+    1. If only some edges are kept and all can be read, bring answer and rows to all edges.
+    2. Solve for the rows of all nodes together.
+    3. Find the strongest edges, the neighbours and the largest currents in one look at the edges.
+    4. For each node: contributions, votes, supports and paths, with the ids of the user.
+    """
+    problem = answer.problem
+    whole = problem.holds_all_edges
+    if edges is not None and not whole and answer.result.passes == 0:
+        edges = edges.again("explain")
+        answer = problem.answer(problem.refine(edges, REFINED, answer.result))
+    asked = [_Asked.about(answer, node, against) for node in nodes]
+    clear = [one for one in asked if not one.note]
+    found: dict[int, Explanation] = {}
+    if clear:
+        with phase("finding reasons", problem.parameters.verbose):
+            work = _Work(answer, clear, None if whole else edges)
+            for column, one in enumerate(clear):
+                found[one.node] = work.explanation(column, n_labels, n_edges)
+    return [found.get(one.node) or one.without_reasons(answer) for one in asked]
+
+
+class _Asked(NamedTuple):
+    """A node to explain."""
+
+    node: int
+    label: Any
+    code: int = 0  # its class
+    other: int = -1  # the class that it is compared with; -1 if there is none
+    margin: float = np.nan
+    probability: float = np.nan
+    offset: float = 0.0  # of the margin that is the same at all nodes
+    note: str = ""  # why there are no reasons
+
+    @classmethod
+    def about(cls, answer: NodeAnswer, node: int, against: Any) -> _Asked:
+        """Return what is known of a node without a solve."""
+        from ohmlearn.estimators.answer import ClassAnswer
+
+        problem = answer.problem
+        label = answer.labels[node]
+        if node in problem.unused.nodes:
+            return cls(node, label, note="it has this label itself and no edge, so nothing else counts")
+        if not isinstance(answer, ClassAnswer):
+            if not answer.result.reached[node]:
+                return cls(node, label, note=f"no label reaches it, so {answer.without_evidence}")
+            return cls(node, label, margin=float(answer.result.f[node, 0]))
+        probability = float(answer.probabilities[node].max())
+        if not answer.result.reached[node]:
+            why = "no label reaches it, so its answer is the most likely class of all"
+            return cls(node, label, probability=probability, note=why)
+        exponents = answer.exponents[node] + answer.offsets
+        code = int(np.argmax(exponents))
+        rivals = np.where(np.arange(len(exponents)) == code, -np.inf, exponents)
+        other = int(np.argmax(rivals)) if against is None else _code_of(answer, against, code)
+        if rivals[other] == -np.inf:
+            if against is not None:
+                why = f"no label of the class {against!r} reaches it"
+            else:
+                why = f"all labels that reach it are {label!r}"
+            return cls(node, label, code, probability=probability, note=why)
+        margin = float(exponents[code] - exponents[other])
+        offset = float(answer.offsets[code] - answer.offsets[other])
+        return cls(node, label, code, other, margin, probability, offset)
+
+    def without_reasons(self, answer: NodeAnswer) -> Explanation:
+        """Return an explanation that says why there are no reasons."""
+        name = answer.problem.id_of(self.node)
+        return Explanation(name, _plain(self.label), None, self.probability, np.nan, [], note=self.note)
+
+
+def _code_of(answer: ClassAnswer, against: Any, code: int) -> int:
+    classes = answer.problem.classes.tolist()
+    if against not in classes or classes.index(against) == code:
+        others = ", ".join(repr(one) for at, one in enumerate(classes) if at != code)
+        raise InputError(
+            f"{Param('against', against)} must be a class other than the answer, "
+            f"{classes[code]!r}: {others}"
+        )
+    return classes.index(against)
+
+
+class _Work:
+    """What the explanations of some nodes share: rows of all parts, and one look at the edges."""
+
+    def __init__(self, answer: NodeAnswer, asked: list[_Asked], edges: Edges | None) -> None:
+        self.answer, self.asked, self.edges = answer, asked, edges
+        self.problem = problem = answer.problem
+        self.graph, self.used = problem.graph, problem.used
+        self.nodes = np.array([one.node for one in asked], dtype=np.int64)
+        self.parts = find_parts(answer, asked)
+        self.solvers = [
+            HFSSolver(
+                self.graph,
+                problem.system(part.method),
+                random_state=problem.seed,
+                n_jobs=problem.parameters.n_jobs,
+            )
+            for part in self.parts
+        ]
+        if edges is None:
+            self.rows = find_influence(self.solvers, self.nodes)
+            self.passes = 0
+        else:
+            self.rows = self._refine_rows(edges)
+
+    def _refine_rows(self, edges: Edges) -> list[Influence]:
+        """Return rows on all edges, with passes until contributions add up to the margins."""
+        component, p = self.graph.components()[1], self.problem.parameters
+        source = edges.open_passes(component, "explain", p.n_jobs, self.graph.view)
+        source.watched = np.empty((len(component), 0), np.float32), np.empty(0, np.int64)
+
+        def is_enough(rows: list[Influence]) -> bool:
+            check_first_pass(edges, self.graph, source, "explain(node, edges=edges)")
+            self.rows = rows
+            gaps = [self._gap(column) for column in range(len(self.asked))]
+            return max(gaps) <= CLOSE
+
+        found = refine_influence(self.solvers, self.nodes, source, PASSES, is_enough)
+        self.passes = source.passes
+        return found
+
+    def _contributions(self, column: int) -> Floats:
+        """Return what each label contributes to the margin of a node."""
+        total = np.zeros(len(self.used.nodes))
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            g = self._row(rows)[self.used.nodes, column]
+            total += part.factor[column] * g * self.used.weights * (part.values @ part.sigma[column])
+        return total
+
+    def _row(self, rows: Influence) -> Floats:
+        return rows.centred if self.problem.classes.size else rows.rows
+
+    def _gap(self, column: int) -> float:
+        """Return how far contributions are from adding up to the margin, relative to their size."""
+        found, one = self._contributions(column), self.asked[column]
+        gap = abs(one.margin - one.offset - found.sum())
+        return float(gap / max(np.abs(found).sum(), abs(one.margin), 1e-300))
+
+    # One explanation.
+
+    def explanation(self, column: int, n_labels: int | None, n_edges: int) -> Explanation:
+        """Return the reasons for one node."""
+        one, problem = self.asked[column], self.problem
+        basis, doubt = self._basis(column)
+        base = one.without_reasons(self.answer)
+        if doubt:
+            return replace(base, against=self._class(one.other), margin=one.margin, note=doubt)
+        each = self._contributions(column)
+        order = np.lexsort((self.used.nodes, -np.abs(each)))
+        chosen = order if n_labels is None else order[:n_labels]
+        pairs, near = self._look(max(n_edges, 1)) if self._sees_edges else (None, None)
+        return replace(
+            base,
+            against=self._class(one.other),
+            margin=one.margin,
+            labels=self._label_reasons(column, chosen, each),
+            offsets=self._offsets(one),
+            rest=float(one.margin - one.offset - each[chosen].sum()),
+            neighbors=None if near is None else self._neighbor_reasons(column, near[column]),
+            edges=None if pairs is None else self._edge_reasons(column, pairs[column], n_edges),
+            paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
+            basis=basis,
+            note=self._note(one),
+            find_changes=partial(self._find_changes, column, each),
+        )
+
+    def _offsets(self, one: _Asked) -> dict[str, float]:
+        return {} if one.offset == 0.0 else {"class proportions": one.offset}
+
+    def _class(self, code: int) -> Any:
+        return _plain(self.problem.classes[code]) if code >= 0 else None
+
+    def _name(self, node: int) -> Any:
+        return self.problem.id_of(node)
+
+    def _answer_of(self, node: int) -> Any:
+        return _plain(self.answer.labels[node])
+
+    # What reasons rest on.
+
+    def _basis(self, column: int) -> tuple[str, str]:
+        """Return which edges reasons come from, and why they would say nothing, or ""."""
+        if self.edges is not None:
+            return f"all edges, read in {self.passes} passes", ""
+        if self.problem.holds_all_edges:
+            return "all edges", ""
+        seen = self.problem.sample.n_edges_seen
+        basis = "the sparsifier" + (f" with {self.graph.n_edges / seen:.1%} of the edges" if seen else "")
+        remedy = "pass the edges, explain(node, edges=...), to compute reasons from all of them"
+        if self.answer.result.passes > 0:
+            gap = self._gap(column)
+            doubt = f"reasons from {basis} do not add up to the answer, which is that of all edges; {remedy}"
+            return basis, doubt if gap > ROUGH else ""
+        stability = getattr(self.answer, "stability", None)
+        if stability is None:
+            return basis, ""
+        same = 1.0 - float(stability[self.nodes[column]])
+        basis += f", with which another sample agrees with probability {same:.0%}"
+        doubt = f"another sample of edges gives this answer with probability {same:.0%} only; {remedy}"
+        return basis, doubt if same < STABLE else ""
+
+    def _note(self, one: _Asked) -> str:
+        at = np.flatnonzero(self.used.nodes == one.node)
+        if len(at) == 0:
+            return ""
+        return "it has a label itself, which is one of the reasons"
+
+    # Labels.
+
+    def _label_reasons(
+        self, column: int, chosen: NDArray[np.intp], each: Floats
+    ) -> list[LabelReason]:
+        one = self.asked[column]
+        margins = self._margins_without(column, chosen)
+        distances = distances_from(self.graph, one.node, self.used.nodes[chosen])
+        return [
+            LabelReason(
+                self._name(node), self._label_of(label), float(each[label]),
+                float(each[label] / one.margin) if one.margin else np.nan, float(margin), distance,
+            )
+            for label, node, margin, distance in zip(
+                chosen, self.used.nodes[chosen], margins, distances, strict=True
+            )
+        ]  # fmt: skip
+
+    def _label_of(self, label: int) -> Any:
+        """Return the class of a label, the likeliest if it is a distribution; or its number."""
+        values = self.used.values[label]
+        classes = self.problem.classes
+        return _plain(classes[np.argmax(values)]) if classes.size else float(values[0])
+
+    @cached_property
+    def _left_out(self) -> tuple[NDArray[np.int64], Floats]:
+        """Leave-one-out scores: positions of labels, and scores."""
+        found = self.answer.result.left_out
+        if found is None:
+            found = self.problem.solve(self.answer.result, self.problem.labels_to_leave_out()).left_out
+        assert found is not None
+        return found.labels, found.f
+
+    def _moves(self, column: int, label: int) -> list[Floats] | None:
+        """Return how removing a label changes the scores of the node, for each part."""
+        labels, left = self._left_out
+        at = np.flatnonzero(labels == label)
+        if len(at) == 0 or len(self.parts) > 1:
+            return None
+        part, rows = self.parts[0], self._row(self.rows[0])
+        step = rows[self.used.nodes[label], column] * self.used.weights[label]
+        return [step * (left[at[0]] - part.values[label])]
+
+    def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
+        """Return the margin without each of some labels; the others count as before."""
+        one, part = self.asked[column], self.parts[0]
+        found = np.full(len(chosen), np.nan)
+        for at, label in enumerate(chosen):
+            moves = self._moves(column, int(label))
+            if moves is not None:
+                found[at] = one.margin + part.factor[column] * float(moves[0] @ part.sigma[column])
+        return found
+
+    # Edges.
+
+    @property
+    def _sees_edges(self) -> bool:
+        return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
+
+    def _look(self, count: int) -> tuple[list[Pairs], list[Pairs]]:
+        """Return the pairs with the largest supports and currents, and those around the nodes."""
+        edges = GraphEdges(self.graph) if self.edges is None else self.edges
+        columns = range(len(self.asked))
+        measures = [partial(self._support, column) for column in columns]
+        measures += [partial(self._current, column) for column in columns]
+        view = None if self.edges is None else self.graph.view
+        return find_strongest(
+            edges, measures, max(count, FLOWS), self.nodes, n_nodes=self.graph.n_nodes, view=view
+        )
+
+    def _support(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+        """Return dm / dw of pairs of nodes."""
+        total = np.zeros(len(u))
+        for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True):
+            g, phi = self._row(rows)[:, column], part.phi(column, part.slope)
+            total -= solver.system.scale * (g[u] - g[v]) * (phi[u] - phi[v])
+            if part.method == "restart":  # the degrees in D + gamma L change, too
+                total -= g[u] * phi[u] + g[v] * phi[v]
+        return total
+
+    def _current(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+        x = self.rows[0].potentials[:, column]
+        current: Floats = self.solvers[0].system.scale * (x[u] - x[v])
+        return current
+
+    def _edge_reasons(self, column: int, pairs: Pairs, count: int) -> list[EdgeReason]:
+        supports = pairs.w * self._support(column, pairs.u, pairs.v)
+        return [
+            EdgeReason(self._name(u), self._name(v), float(w), float(support))
+            for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
+        ]
+
+    def _neighbor_reasons(self, column: int, near: Pairs) -> list[NeighborReason]:
+        node = self.asked[column].node
+        ends = np.where(near.u == node, near.v, near.u)
+        votes = np.zeros(len(ends))
+        for part, solver in zip(self.parts, self.solvers, strict=True):
+            phi, system = part.phi(column, part.sigma), solver.system
+            if part.method == "restart":
+                phi = phi * system.scale / (1.0 + system.scale)
+            elif self.problem.classes.size:
+                phi = phi - phi[system.component == system.component[node]].mean()
+            votes += near.w / near.w.sum() * phi[ends]
+        order = np.lexsort((ends, -np.abs(votes)))
+        return [
+            NeighborReason(
+                self._name(ends[at]), self._answer_of(ends[at]), float(near.w[at]), float(votes[at])
+            )
+            for at in order
+        ]
+
+    def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
+        """Return up to three paths to labels, each with the largest current that is left."""
+        if self.parts[0].method == "restart":
+            return []
+        current = flows.w * self._current(column, flows.u, flows.v)
+        left: dict[int, dict[int, float]] = {}
+        for u, v, i in zip(*flows[:2], current, strict=True):
+            a, b = (int(u), int(v)) if i > 0 else (int(v), int(u))
+            left.setdefault(a, {})[b] = abs(float(i))
+        x, system = self.rows[0].potentials[:, column], self.solvers[0].system
+        sinks = system.weights * x[system.labelled]
+        ends = dict(zip(system.labelled.tolist(), sinks.tolist(), strict=True))
+        found: list[PathReason] = []
+        for _ in range(MOST_PATHS):
+            nodes, share = widest_path(left, ends, self.asked[column].node)
+            if share <= 0.0:
+                break
+            ends[nodes[-1]] -= share
+            for a, b in zip(nodes, nodes[1:]):
+                left[a][b] -= share
+            found.append(PathReason(tuple(self._name(node) for node in nodes), share))
+        return found if sum(path.share for path in found) >= LEAST_SHARE else []
+
+    # What would change the answer.
+
+    def _find_changes(self, column: int, each: Floats) -> list[Change]:
+        """Return the smallest sets of labels found without which, or if wrong, the answer changes.
+
+        Labels are taken one by one, the one that lowers the margin most first. Scores, and the
+        counts of the classes that scale them, change as labels go; a refit confirms the set.
+        """
+        one = self.asked[column]
+        if one.other < 0:
+            return []
+        found = []
+        for kind in ("removed", "wrong"):
+            for labels in self._candidates(column, each, kind):
+                refitted = self._refit(labels, one.other if kind == "wrong" else None)
+                if refitted is not None and (becomes := refitted.labels[one.node]) != self.answer.labels[one.node]:
+                    names = tuple(self._name(self.used.nodes[label]) for label in labels)
+                    found.append(Change(kind, names, _plain(becomes)))
+                    break
+        return found
+
+    def _candidates(self, column: int, each: Floats, kind: str) -> list[list[int]]:
+        """Return growing sets of labels, from the first that should change the answer on."""
+        one, part = self.asked[column], self.parts[0]
+        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
+        scores, counts = g @ part.values, self.used.weights @ part.values
+        labels, left = self._left_out
+        steps = np.zeros((len(g), part.values.shape[1]))
+        fewer = np.zeros_like(steps)
+        if kind == "removed":
+            steps[labels] = g[labels, np.newaxis] * (left - part.values[labels])
+            fewer = -self.used.weights[:, np.newaxis] * part.values
+        else:
+            moved = part.values[:, one.code]
+            steps[:, one.code], steps[:, one.other] = -g * moved, g * moved
+            fewer[:, one.code] = -self.used.weights * moved
+            fewer[:, one.other] = self.used.weights * moved
+        usable = [label for label in range(len(g)) if np.any(steps[label])]
+        taken: list[int] = []
+        sets: list[list[int]] = []
+        while usable and len(taken) < MOST_CHANGED and len(sets) < REFITS:
+            margins = [
+                self._margin(column, scores + steps[label], counts + fewer[label]) for label in usable
+            ]
+            best = int(np.argmin(margins))
+            label = usable.pop(best)
+            taken.append(label)
+            scores, counts = scores + steps[label], counts + fewer[label]
+            if margins[best] < 0.0:
+                sets.append(list(taken))
+        return sets
+
+    def _margin(self, column: int, scores: Floats, counts: Floats) -> float:
+        """Return the margin over all other classes, if scores of the node and counts were these."""
+        one, part = self.asked[column], self.parts[0]
+        now = np.abs(part.sigma[column, one.code])
+        factors = self.answer.factors_of(counts)
+        scaled = scores * factors
+        if self.answer.kind != "stable":
+            scaled = np.log(np.maximum(scaled, 1e-300))
+        exponents = part.factor[column] * scaled + self.answer.offsets
+        exponents[(counts <= 1e-9)] = -np.inf
+        own = exponents[one.code]
+        exponents[one.code] = -np.inf
+        return float(own - exponents.max())
+
+    def _refit(self, labels: list[int], wrong: int | None) -> NodeAnswer | None:
+        """Return the answer without some labels, or with them of another class."""
+        used = self.used
+        if wrong is None:
+            rest = np.delete(np.arange(len(used.nodes)), labels)
+            if len(rest) == 0:
+                return None
+            used = choose_labels(used, rest)
+        else:
+            values = used.values.copy()
+            values[labels] = np.eye(values.shape[1])[wrong]
+            used = NodeLabels(used.nodes, values, used.weights)
+        problem = self.problem.with_labels(used)
+        result = self.answer.result
+        if self.edges is None:
+            return problem.answer(problem.solve(result))
+        return problem.answer(problem.refine(self.edges, REFINED))
+
+
+def widest_path(
+    left: dict[int, dict[int, float]], ends: dict[int, float], start: int
+) -> tuple[list[int], float]:
+    """Return the path from a node to a label whose least current is largest, and that current.
+
+    `left` has the current from each node to others, `ends` what labels take.
+    """
+    width, before = {start: np.inf}, {start: -1}
+    heap, done = [(-np.inf, start)], set()
+    best, at = 0.0, -1
+    while heap:
+        negative, node = heapq.heappop(heap)
+        if node in done:
+            continue
+        done.add(node)
+        if node in ends and min(-negative, ends[node]) > best:
+            best, at = min(-negative, ends[node]), node
+        for other, current in left.get(node, {}).items():
+            wide = min(-negative, current)
+            if wide > max(width.get(other, 0.0), best):
+                width[other], before[other] = wide, node
+                heapq.heappush(heap, (-wide, other))
+    path = []
+    while at >= 0:
+        path.append(at)
+        at = before[at]
+    return path[::-1], float(best)
+
+
+def distances_from(graph: Graph, node: int, others: NDArray[np.int64]) -> list[int | None]:
+    """Return the numbers of edges from a node to others; None where there is no path."""
+    found = np.full(graph.n_nodes, -1, dtype=np.int64)
+    found[node], front, steps = 0, np.array([node]), 0
+    while len(front) > 0 and np.any(found[others] < 0):
+        steps += 1
+        starts, ends = graph.indptr[front], graph.indptr[front + 1]
+        at = np.repeat(starts - np.append(0, np.cumsum(ends - starts)[:-1]), ends - starts)
+        near = graph.indices[at + np.arange(len(at))]
+        front = np.unique(near[found[near] < 0])
+        found[front] = steps
+    return [int(d) if d >= 0 else None for d in found[others]]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

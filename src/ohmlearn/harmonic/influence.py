@@ -1,0 +1,137 @@
+"""How much each label and each edge counts at single nodes, from one solve for each node.
+
+Scores are linear in the labels: f = R (s y)_S, with R symmetric and the notation of `hfs_system`.
+For stable-HFS, R = K - z z' / T with K = A^-1, z = K 1 and T = 1'z, both over the nodes that a
+label reaches; this contains mu. For plain HFS and random walks with restart, R = K. Row v of R
+says what a label of weight 1 and value 1 at any node adds to the score of node v:
+
+    f_v = sum over labels j of R_vj s_j y_j.
+
+The solver needs right-hand sides that sum to zero over each component C. For stable-HFS we solve
+for e_v - 1_C / |C| and add K 1_C / |C| = z_C / |C|. For plain HFS we use
+K e_v = K (e_v - s_S / l_C) + 1_C / l_C, because K s_S = 1. For stable-HFS on several components,
+labels are decided by the score of v minus the mean score of C (`comparable_scores`), whose row is
+`centred`: R (e_v - 1_C / |C|).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.edges.passes import Passes
+from ohmlearn.harmonic.block_cg import BlockCG
+from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, RestartSystem
+
+PRECONDITIONER_TOL = 1e-6
+
+
+class Influence(NamedTuple):
+    """Rows of the matrix that maps labels to scores, one column for each explained node.
+
+    Attributes
+    ----------
+    rows, centred : ndarray of shape (n_nodes, n_explained)
+        R_vj: what a label of weight and value 1 at node j adds to the score of node v; and to the
+        difference of this score from the mean of its component.
+    potentials : ndarray of the same shape
+        K e_v. If a current of 1 enters at v and leaves through the labels, these are the
+        potentials: the edge (p, q) carries c w (x_p - x_q), and label j takes s_j x_j of it.
+    """
+
+    rows: Floats
+    centred: Floats
+    potentials: Floats
+
+
+def find_influence(
+    solvers: Sequence[HFSSolver], nodes: NDArray[np.int64], tol: float = 1e-9
+) -> list[Influence]:
+    """Return the rows of some nodes, which a label reaches, for each system on its graph."""
+    return [
+        _combine(one.system, nodes, one.solve(_right_hand_sides(one.system, nodes), tol))
+        for one in solvers
+    ]
+
+
+def refine_influence(
+    solvers: Sequence[HFSSolver],
+    nodes: NDArray[np.int64],
+    source: Passes,
+    passes: int,
+    is_enough: Callable[[list[Influence]], bool],
+) -> list[Influence]:
+    """Return the rows of some nodes on all edges, by conjugate gradients; see `refine`.
+
+    All systems share the passes, at least two and at most `passes`: they end when `is_enough`.
+    """
+    systems = [one.system for one in solvers]
+
+    def preconditioner(solver: HFSSolver) -> Callable[[Floats], Floats]:
+        return lambda r: solver.solve(r, PRECONDITIONER_TOL)
+
+    states = [BlockCG(_right_hand_sides(one.system, nodes), preconditioner(one)) for one in solvers]
+    found: list[Influence] = []
+    while source.passes < passes:
+        directions = [state.propose() for state in states]
+        known = [p if p is not None else np.empty((len(source.component), 0)) for p in directions]
+        product = source.multiply(np.hstack(known))
+        if source.passes == 1 and source.degrees is not None:
+            systems = [system.with_degrees(source.degrees) for system in systems]
+        first = 0
+        for state, system, p in zip(states, systems, known, strict=True):
+            end = first + p.shape[1]
+            if end > first:
+                state.accept(p, system.multiply(p, np.ascontiguousarray(product[:, first:end])))
+            first = end
+        if source.passes < 2:
+            continue
+        found = [
+            _combine(system, nodes, system.centre(state.x.copy()))
+            for state, system in zip(states, systems, strict=True)
+        ]
+        if first == 0 or is_enough(found):
+            break
+    return found
+
+
+def _right_hand_sides(system: HFSSystem, nodes: NDArray[np.int64]) -> Floats:
+    """One column for each node, and for stable-HFS the last one of `system.right_hand_sides`."""
+    n, k = system.n_nodes, len(nodes)
+    b = np.zeros((n, k + system.stable))
+    b[nodes, np.arange(k)] = 1.0
+    if isinstance(system, RestartSystem):
+        return b
+    if system.stable:
+        b[:, -1] = system.right_hand_sides[:, -1]
+    for column, component in enumerate(system.component[nodes]):
+        if system.stable:
+            inside = system.component == component
+            b[inside, column] -= 1.0 / np.count_nonzero(inside)
+        else:
+            there = system.at == component
+            weights = system.weights[there]
+            b[system.labelled[there], column] -= weights / weights.sum()
+    return b
+
+
+def _combine(system: HFSSystem, nodes: NDArray[np.int64], x: Floats) -> Influence:
+    """Return the rows from solutions for `_right_hand_sides`."""
+    if isinstance(system, RestartSystem):
+        return Influence(x, x, x)
+    rows = x[:, : len(nodes)]
+    inside = system.component[:, np.newaxis] == system.component[nodes]
+    if not system.stable:
+        there = np.bincount(system.at, weights=system.weights)[system.component[nodes]]
+        rows = rows + inside / there
+        return Influence(rows, rows, rows)
+    z = x[:, -1] + system.size_per_label[system.component]  # K 1
+    z[~system.reached] = 0.0
+    potentials = rows + inside * z[:, np.newaxis] / inside.sum(axis=0)
+    total = z.sum()
+    return Influence(
+        potentials - np.outer(z, z[nodes] / total),
+        rows - np.outer(z, rows.sum(axis=0) / total),
+        potentials,
+    )
