@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,9 +26,8 @@ from ohmlearn.estimators.calibration import (
     scale_scores,
     spread_of,
 )
-from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.harmonic import HFSResult
-from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
+from ohmlearn.harmonic.leave_one_out import component_means, unlabelled_nodes
 from ohmlearn.harmonic.posterior import posterior_std
 
 if TYPE_CHECKING:
@@ -87,247 +85,15 @@ class LeftOutLabels(NamedTuple):
     connected: Bools  # whether other labels reach their nodes
 
 
-class Evidence:
-    """What one answer says about the classes: scores, of which each class has one column."""
-
-    def __init__(
-        self,
-        result: HFSResult,
-        labels: NodeLabels,  # values are distributions over the classes
-        *,
-        kept: NodeLabels,  # of nodes without an edge, which keep them; nothing else depends on them
-        kind: Kind,  # stable-HFS, HFS with or without class mass normalisation, or random walks
-        class_prior: Floats,  # proportions of the classes
-        wanted_proportions: Floats | None,  # that the labels of all nodes are to have
-        weigh_labels: bool,  # whether labels of a class count by the prior, not by their number
-        calibrate: bool,
-    ) -> None:
-        self.result, self.given, self.kept, self.kind = result, labels, kept, kind
-        self.answered: Bools = result.reached.copy()
-        self.answered[kept.nodes] = True
-        self.class_prior, self.wanted_proportions = class_prior, wanted_proportions
-        self.weigh_labels, self.calibrate = weigh_labels, calibrate
-        given = labels.weights[:, np.newaxis] * labels.values
-        self.counts: Floats = given.sum(axis=0)
-        self.there = classes_there(result, labels.nodes, given)
-
-    def _leave_one_out(self) -> LeftOut:
-        """Return the leave-one-out scores, for what needs them."""
-        raise NotImplementedError
-
-    # Scores and exponents of all nodes.
-
-    @cached_property
-    def scores(self) -> Floats:
-        """Scores that can be compared at a node and across nodes."""
-        if self.kind == "stable":
-            return comparable_scores(self.result, self.counts)
-        return self._logarithms(self.result.f, self.counts)
-
-    def _logarithms(self, f: Floats, counts: Floats) -> Floats:
-        """Return logarithms of scores that are probabilities, up to a factor for each class."""
-        scale = np.ones(f.shape[1])
-        if self.kind == "cmn":
-            mass = np.maximum(self.result.f, 0.0).sum(axis=0)
-            scale = self.class_prior / np.where(mass > 0, mass, 1.0)
-        elif self.kind == "restart":
-            scale = 1.0 / np.where(counts > 0, counts, 1.0)
-        logs: Floats = np.log(np.maximum(f * scale, 1e-300))
-        return logs
-
-    @cached_property
-    def spread(self) -> float:
-        """Typical size of the scores of a node around their mean."""
-        reached = self.result.reached
-        return spread_of(self.scores[reached], self.there[reached])
-
-    @cached_property
-    def exponents(self) -> Floats:
-        """Exponents whose soft maximum are the probabilities."""
-        exponents: Floats = _by_blocks(self._scale, self.scores, self.there)
-        return exponents
-
-    def _scale(self, scores: Floats, there: Bools) -> Floats:
-        if self.calibrate:
-            return scale_scores(scores, there, self.spread)
-        exponents = scores / self.spread if self.kind == "stable" else scores.copy()
-        exponents[~there] = -np.inf
-        exponents[~there.any(axis=1)] = 0.0
-        return exponents
-
-    # Leave-one-out.
-
-    @cached_property
-    def left_out(self) -> LeftOutLabels:
-        """The labels that are left out, one at a time."""
-        labels, f, means = self._leave_one_out()
-        rows = self.given
-        given = rows.weights[:, np.newaxis] * rows.values
-        counts = self.counts - given[labels]
-        has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact
-        around = _labels_there(self.result, rows.nodes, has)
-        there = around[self.result.component[rows.nodes[labels]]] > has[labels]
-        if self.kind == "stable":
-            # A class with one label less has another level at all nodes. With equally many labels
-            # for each class this alone would give away which label is left out. So we compare the
-            # node with unlabelled nodes, and these have the levels that they have with all labels.
-            scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
-            counted = unlabelled_nodes(self.result.component, rows.nodes)
-            levels = component_means(self.scores, self.result.component, counted)
-            scores += levels[self.result.component[rows.nodes[labels]]]
-        else:
-            scores = self._logarithms(f, counts)
-        connected: Bools = np.any(there, axis=1)
-        usable = connected & np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
-        return LeftOutLabels(labels, self._scale(scores, there), usable, connected)
-
-    @cached_property
-    def label_weights(self) -> Floats:
-        """How much each of the labels left out counts."""
-        labels = self.left_out.labels
-        weights = self.given.weights[labels] / self.given.weights[labels].mean()
-        if self.weigh_labels:
-            ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
-            ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
-            weights = weights * (self.given.values[labels] * ratios).sum(axis=1)
-        relative: Floats = weights / weights.mean()
-        return relative
-
-    # Probabilities.
-
-    @cached_property
-    def calibration(self) -> Calibration:
-        """How exponents become probabilities."""
-        if not self.calibrate:
-            return Calibration(1.0, 0.0)
-        labels, exponents, usable, _ = self.left_out
-        if not usable.any():
-            return DEFAULT
-        weights = self.label_weights[usable]
-        weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
-        reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
-        return fit_calibration(
-            exponents[usable] + self.offsets,
-            self.given.values[labels][usable],
-            self.exponents[reached] + self.offsets,
-            weights,
-        )
-
-    @cached_property
-    def offsets(self) -> Floats:
-        """What is added to the exponents to meet the wanted proportions."""
-        if self.wanted_proportions is None:
-            return np.zeros(len(self.class_prior))
-        reached = _some(np.flatnonzero(self.result.reached), MATCHED_NODES)
-        return match_proportions(
-            self.exponents[reached], self.wanted_proportions, DEFAULT.temperature
-        )
-
-    @cached_property
-    def probabilities(self) -> Floats:
-        """Probability of each class for every node; the class prior where there is no evidence."""
-        probabilities: Floats = _by_blocks(self._calibrated, self.exponents)
-        probabilities[~self.result.reached] = self.class_prior
-        probabilities[self.kept.nodes] = self.kept.values
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        probabilities.flags.writeable = False  # they are kept
-        return probabilities
-
-    def _calibrated(self, exponents: Floats) -> Floats:
-        return self.calibration.apply(exponents + self.offsets)
-
-    def codes(self, default: int) -> NDArray[np.intp]:
-        """Return the most likely class of every node; `default` where there is no evidence."""
-        codes: NDArray[np.intp] = _by_blocks(
-            lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
-        )
-        codes[~self.result.reached] = default
-        codes[self.kept.nodes] = np.argmax(self.kept.values, axis=1)
-        return codes
-
-    @cached_property
-    def decision_scores(self) -> Floats:
-        """Scores whose largest one decides the class; the least one of all where there is none."""
-        scores = self.scores if self.wanted_proportions is None else self.exponents + self.offsets
-        scores = np.where(self.there, scores, scores[self.there].min(initial=0.0))
-        scores[~self.result.reached] = 0.0
-        return scores
-
-    def with_result(self, result: HFSResult) -> Evidence:
-        """Return what another result says, with the calibration of this one."""
-        other = self._without_answers()
-        if self.wanted_proportions is not None:
-            other.__dict__.update(calibration=self.calibration, offsets=self.offsets)
-        other.__dict__["spread"] = self.spread
-        other.result = result
-        return other
-
-    def uncalibrated(self) -> Evidence:
-        """Return what the same result says without calibration and wanted proportions."""
-        other = self._without_answers()
-        other.calibrate, other.wanted_proportions = False, None
-        return other
-
-    def _without_answers(self) -> Evidence:
-        other = copy(self)
-        for cls in type(self).__mro__:
-            for name, value in vars(cls).items():
-                if isinstance(value, cached_property):
-                    other.__dict__.pop(name, None)
-        return other
-
-    # How good they are.
-
-    @cached_property
-    def left_out_probabilities(self) -> Floats:
-        """Probabilities of the labelled nodes, each without its own label."""
-        return self._calibrated(self.left_out.exponents)
-
-    def accuracy(self) -> AccuracyEstimate:
-        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.
-
-        Without its label, a node that no other label reaches is none of those that get one.
-        """
-        labels, exponents, _, connected = self.left_out
-        if not connected.any():
-            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
-        exponents = exponents[connected] + self.offsets
-        best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
-        right = np.average(self.given.values[labels[connected]], axis=1, weights=best)
-        return estimate_accuracy(right, self.label_weights[connected])
-
-    def loss(self) -> float:
-        """Return the mean log-loss of the leave-one-out probabilities."""
-        labels = self.left_out.labels
-        logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
-        losses = -np.einsum("ij,ij->i", self.given.values[labels], logs)
-        return float(np.average(losses, weights=self.label_weights))
-
-    def prediction_sets(self, alpha: float) -> Bools:
-        """Return for each node the classes that hold its label with probability 1 - alpha."""
-        alpha = check_fraction("alpha", alpha)
-        n_labels = int(np.count_nonzero(self.left_out.connected))
-        if alpha * (n_labels + 1) < 1.0:
-            warn(
-                f"sets with {Param('alpha', alpha)} need at least {np.ceil(1.0 / alpha) - 1.0:g} "
-                f"labels that are connected to others; with {n_labels} all sets hold all classes",
-                OhmWarning,
-            )
-        labels = self.left_out.labels
-        given = np.einsum("ij,ij->i", self.given.values[labels], self.left_out_probabilities)
-        threshold = conformal_threshold(given[self.left_out.connected], alpha)
-        sets: Bools = self.probabilities >= threshold
-        sets[~self.answered] = True
-        return sets
-
-
 class NodeAnswer(ABC):
     """An answer for all nodes; nothing of it changes, and what takes long is kept."""
 
     without_evidence: str  # what happens to nodes that no label reaches, for a warning
     problem: Problem
-    result: HFSResult
-    n_iter: int  # number of passes over the edges
+
+    def __init__(self, problem: Problem, result: HFSResult, n_iter: int | None = None) -> None:
+        self.problem, self.result = problem, result
+        self.n_iter = n_iter or 1 + result.passes  # number of passes over the edges
 
     @property
     @abstractmethod
@@ -388,36 +154,221 @@ class NodeAnswer(ABC):
             )
 
 
-class ClassAnswer(Evidence, NodeAnswer):
-    """The class of every node."""
+class ClassAnswer(NodeAnswer):
+    """The class of every node: scores, of which each class has one column, and what they say."""
 
     has_features = False  # see `FeatureClassAnswer`
     without_evidence = "they get the class prior, and reached_ is False there"
     problem: ClassProblem
 
     def __init__(self, problem: ClassProblem, result: HFSResult, n_iter: int | None = None) -> None:
-        self.problem, self.n_iter = problem, n_iter or 1 + result.passes
-        p = problem.parameters
+        super().__init__(problem, result, n_iter)
+        self.used, self.unused = problem.used, problem.unused
+        self.calibrate = problem.parameters.calibration == "loo"
+        self.class_prior = problem.class_prior
+        self.wanted_proportions = problem.wanted_proportions
+        self.counts = problem.counts
+        given = self.used.weights[:, np.newaxis] * self.used.values
+        self.there = classes_there(result, self.used.nodes, given)
         self._is_told = False
-        super().__init__(
-            result,
-            problem.used,
-            kept=problem.unused,
-            kind="restart" if problem.method == "restart" else p.normalization or "plain",
-            class_prior=problem.class_prior,
-            wanted_proportions=problem.wanted_proportions,
-            weigh_labels=p.knows_proportions,
-            calibrate=p.calibration == "loo",
+
+    @property
+    def answered(self) -> Bools:
+        """The same as `reached`; with features also nodes that are answered from these."""
+        return self.reached
+
+    @property
+    def kind(self) -> Kind:
+        """Stable-HFS, HFS with or without class mass normalisation, or random walks."""
+        if self.problem.method == "restart":
+            return "restart"
+        return self.problem.parameters.normalization or "plain"
+
+    # Scores and exponents of all nodes.
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Scores that can be compared at a node and across nodes."""
+        if self.kind == "stable":
+            return comparable_scores(self.result, self.counts)
+        return self._logarithms(self.result.f, self.counts)
+
+    def _logarithms(self, f: Floats, counts: Floats) -> Floats:
+        """Return logarithms of scores that are probabilities, up to a factor for each class."""
+        scale = np.ones(f.shape[1])
+        if self.kind == "cmn":
+            mass = np.maximum(self.result.f, 0.0).sum(axis=0)
+            scale = self.class_prior / np.where(mass > 0, mass, 1.0)
+        elif self.kind == "restart":
+            scale = 1.0 / np.where(counts > 0, counts, 1.0)
+        logs: Floats = np.log(np.maximum(f * scale, 1e-300))
+        return logs
+
+    @cached_property
+    def spread(self) -> float:
+        """Typical size of the scores of a node around their mean."""
+        reached = self.result.reached
+        return spread_of(self.scores[reached], self.there[reached])
+
+    @cached_property
+    def exponents(self) -> Floats:
+        """Exponents whose soft maximum are the probabilities."""
+        exponents: Floats = _by_blocks(self._scale, self.scores, self.there)
+        return exponents
+
+    def _scale(self, scores: Floats, there: Bools) -> Floats:
+        if self.calibrate:
+            return scale_scores(scores, there, self.spread)
+        exponents = scores / self.spread if self.kind == "stable" else scores.copy()
+        exponents[~there] = -np.inf
+        exponents[~there.any(axis=1)] = 0.0
+        return exponents
+
+    # Leave-one-out.
+
+    @cached_property
+    def left_out(self) -> LeftOutLabels:
+        """The labels that are left out, one at a time."""
+        found, rows = self.result.left_out, self.used
+        if found is None:  # those of the graph in memory
+            with phase("calibrating", self.problem.parameters.verbose):
+                found = self.problem.solve(self.result, self.problem.labels_to_leave_out()).left_out
+        assert found is not None
+        labels, f, means = found
+        given = rows.weights[:, np.newaxis] * rows.values
+        counts = self.counts - given[labels]
+        has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact
+        around = _labels_there(self.result, rows.nodes, has)
+        there = around[self.result.component[rows.nodes[labels]]] > has[labels]
+        if self.kind == "stable":
+            # A class with one label less has another level at all nodes. With equally many labels
+            # for each class this alone would give away which label is left out. So we compare the
+            # node with unlabelled nodes, and these have the levels that they have with all labels.
+            scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
+            counted = unlabelled_nodes(self.result.component, rows.nodes)
+            levels = component_means(self.scores, self.result.component, counted)
+            scores += levels[self.result.component[rows.nodes[labels]]]
+        else:
+            scores = self._logarithms(f, counts)
+        connected: Bools = np.any(there, axis=1)
+        usable = connected & np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
+        return LeftOutLabels(labels, self._scale(scores, there), usable, connected)
+
+    @cached_property
+    def label_weights(self) -> Floats:
+        """How much each of the labels left out counts."""
+        labels = self.left_out.labels
+        weights = self.used.weights[labels] / self.used.weights[labels].mean()
+        if self.problem.parameters.knows_proportions:
+            ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
+            ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
+            weights = weights * (self.used.values[labels] * ratios).sum(axis=1)
+        relative: Floats = weights / weights.mean()
+        return relative
+
+    # Probabilities.
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How exponents become probabilities."""
+        if not self.calibrate:
+            return Calibration(1.0, 0.0)
+        labels, exponents, usable, _ = self.left_out
+        if not usable.any():
+            return DEFAULT
+        weights = self.label_weights[usable]
+        weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
+        reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
+        return fit_calibration(
+            exponents[usable] + self.offsets,
+            self.used.values[labels][usable],
+            self.exponents[reached] + self.offsets,
+            weights,
         )
 
-    def _leave_one_out(self) -> LeftOut:
-        """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
-        found, problem = self.result.left_out, self.problem
-        if found is None:
-            with phase("calibrating", problem.parameters.verbose):
-                found = problem.solve(self.result, problem.labels_to_leave_out()).left_out
-        assert found is not None
-        return found
+    @cached_property
+    def offsets(self) -> Floats:
+        """What is added to the exponents to meet the wanted proportions."""
+        if self.wanted_proportions is None:
+            return np.zeros(len(self.class_prior))
+        reached = _some(np.flatnonzero(self.result.reached), MATCHED_NODES)
+        return match_proportions(
+            self.exponents[reached], self.wanted_proportions, DEFAULT.temperature
+        )
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probability of each class for every node; the class prior where there is no evidence."""
+        probabilities: Floats = _by_blocks(self._calibrated, self.exponents)
+        probabilities[~self.result.reached] = self.class_prior
+        probabilities[self.unused.nodes] = self.unused.values
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        probabilities.flags.writeable = False  # they are kept
+        return probabilities
+
+    def _calibrated(self, exponents: Floats) -> Floats:
+        return self.calibration.apply(exponents + self.offsets)
+
+    def codes(self, default: int) -> NDArray[np.intp]:
+        """Return the most likely class of every node; `default` where there is no evidence."""
+        codes: NDArray[np.intp] = _by_blocks(
+            lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
+        )
+        codes[~self.result.reached] = default
+        codes[self.unused.nodes] = np.argmax(self.unused.values, axis=1)
+        return codes
+
+    @cached_property
+    def decision_scores(self) -> Floats:
+        """Scores whose largest one decides the class; the least one of all where there is none."""
+        scores = self.scores if self.wanted_proportions is None else self.exponents + self.offsets
+        scores = np.where(self.there, scores, scores[self.there].min(initial=0.0))
+        scores[~self.result.reached] = 0.0
+        return scores
+
+    # How good they are.
+
+    @cached_property
+    def left_out_probabilities(self) -> Floats:
+        """Probabilities of the labelled nodes, each without its own label."""
+        return self._calibrated(self.left_out.exponents)
+
+    def accuracy(self) -> AccuracyEstimate:
+        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.
+
+        Without its label, a node that no other label reaches is none of those that get one.
+        """
+        labels, exponents, _, connected = self.left_out
+        if not connected.any():
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        exponents = exponents[connected] + self.offsets
+        best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
+        right = np.average(self.used.values[labels[connected]], axis=1, weights=best)
+        return estimate_accuracy(right, self.label_weights[connected])
+
+    def loss(self) -> float:
+        """Return the mean log-loss of the leave-one-out probabilities."""
+        labels = self.left_out.labels
+        logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
+        losses = -np.einsum("ij,ij->i", self.used.values[labels], logs)
+        return float(np.average(losses, weights=self.label_weights))
+
+    def prediction_sets(self, alpha: float) -> Bools:
+        """Return for each node the classes that hold its label with probability 1 - alpha."""
+        alpha = check_fraction("alpha", alpha)
+        n_labels = int(np.count_nonzero(self.left_out.connected))
+        if alpha * (n_labels + 1) < 1.0:
+            warn(
+                f"sets with {Param('alpha', alpha)} need at least {np.ceil(1.0 / alpha) - 1.0:g} "
+                f"labels that are connected to others; with {n_labels} all sets hold all classes",
+                OhmWarning,
+            )
+        labels = self.left_out.labels
+        given = np.einsum("ij,ij->i", self.used.values[labels], self.left_out_probabilities)
+        threshold = conformal_threshold(given[self.left_out.connected], alpha)
+        sets: Bools = self.probabilities >= threshold
+        sets[~self.answered] = True
+        return sets
 
     @cached_property
     def default_code(self) -> int:
@@ -435,7 +386,9 @@ class ClassAnswer(Evidence, NodeAnswer):
         return labels
 
     def known_probabilities(self) -> dict[str, Any]:
-        probabilities = self.uncalibrated().probabilities.copy()
+        plain = ClassAnswer(self.problem, self.result)
+        plain.calibrate, plain.wanted_proportions = False, None
+        probabilities = plain.probabilities.copy()
         probabilities[~self.answered] = np.nan
         return {"probabilities": probabilities, "classes": self.problem.classes}
 
@@ -446,7 +399,7 @@ class ClassAnswer(Evidence, NodeAnswer):
         """
         labels, usable = self.left_out.labels, self.left_out.usable
         p = self.left_out_probabilities[usable]
-        right = self.given.values[labels[usable], np.argmax(p, axis=1)]
+        right = self.used.values[labels[usable], np.argmax(p, axis=1)]
         return p.max(axis=1), right, self.label_weights[usable]
 
     def warn_few(self) -> None:
@@ -474,9 +427,11 @@ class ClassAnswer(Evidence, NodeAnswer):
             )
 
     def _scores_on_replicate(self, number: int) -> Floats:
-        graph = self.problem.sample.replicate(number, AMPLITUDE)
-        other = self.problem.solve(self.result, graph=graph)
-        return self.with_result(other).decision_scores
+        problem = self.problem
+        graph = problem.sample.replicate(number, AMPLITUDE)
+        other = ClassAnswer(problem, problem.solve(self.result, graph=graph))
+        other.spread, other.offsets = self.spread, self.offsets
+        return other.decision_scores
 
 
 class NumberAnswer(NodeAnswer):
@@ -484,11 +439,6 @@ class NumberAnswer(NodeAnswer):
 
     without_evidence = "they get the mean of the given values, and reached_ is False there"
     problem: NumberProblem
-
-    def __init__(
-        self, problem: NumberProblem, result: HFSResult, n_iter: int | None = None
-    ) -> None:
-        self.problem, self.result, self.n_iter = problem, result, n_iter or 1 + result.passes
 
     @property
     def labels(self) -> Floats:

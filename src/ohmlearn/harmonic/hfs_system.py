@@ -35,7 +35,8 @@ accurate form.
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from copy import copy
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,9 +91,7 @@ class HFSSystem:
         check_parameters(caller, CONSTRAINTS, {"normalization": normalization})
         self.n_nodes = len(component)
         self.labelled = check_labelled(labelled, self.n_nodes)
-        self.values = check_label_values(Y, len(self.labelled))
         self.weights = check_label_weights(sample_weight, len(self.labelled))
-        self.one_column = np.ndim(Y) == 1
         self.stable = normalization == "stable"
         self.gamma = check_positive("gamma", gamma)
         self.total_weight = float(self.weights.sum())  # l
@@ -104,14 +103,19 @@ class HFSSystem:
         weights = np.bincount(self.at, weights=self.weights, minlength=n_components)
         self.reached: NDArray[np.bool_] = (weights > 0)[component]
         self._weights_there: Floats = np.where(weights > 0, weights, 1.0)
-        sizes = np.bincount(component, minlength=n_components) * (weights > 0)
+        self._sizes = np.bincount(component, minlength=n_components) * (weights > 0)
+        self.size_per_label = self._sizes / self._weights_there
+        self._total = float((self._sizes * self.size_per_label).sum())  # sum of n_i^2 / l_i
+        self._set_values(Y)
+
+    def _set_values(self, Y: ArrayLike) -> None:
+        self.values = check_columns(Y, "Y", len(self.labelled), "labelled node")
+        self.one_column = np.ndim(Y) == 1
         self.means = self._label_means(self.values)
-        self.size_per_label = sizes / self._weights_there
         # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.
-        sums, first = self._label_sums(self.values), self.at[0]
+        sums, first, sizes = self._label_sums(self.values), self.at[0], self._sizes
         off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
         off /= (sizes[first] * self._weights_there)[:, np.newaxis]
-        self._total = float((sizes * self.size_per_label).sum())  # sum of n_i^2 / l_i
         shift = (sizes[:, np.newaxis] * off).sum(axis=0) / self._total
         self._limit = sums[first] / sizes[first] + shift
         self._constants = off - self.size_per_label[:, np.newaxis] * shift
@@ -149,14 +153,13 @@ class HFSSystem:
             b[self.labelled, -1] -= self.weights * self.size_per_label[self.at]
         return b
 
-    def with_values(self, Y: ArrayLike) -> "HFSSystem":
+    def with_values(self, Y: ArrayLike) -> Self:
         """Return the same system with other values."""
-        return HFSSystem(
-            self.component, self.labelled, Y, gamma=self.gamma,
-            normalization="stable" if self.stable else None, sample_weight=self.weights,
-        )  # fmt: skip
+        other = copy(self)
+        other._set_values(Y)
+        return other
 
-    def with_degrees(self, degrees: Floats) -> "HFSSystem":
+    def with_degrees(self, degrees: Floats) -> Self:
         """Return the system of a graph with these degrees, on which this one does not depend."""
         return self
 
@@ -235,7 +238,7 @@ class HFSSystem:
         b[self.reached] -= mu[columns]
         return b
 
-    def _sizes(self, mu: Floats) -> Floats:
+    def _norms(self, mu: Floats) -> Floats:
         """Return the norm of each column of b, or 1 if that is zero."""
         others = np.count_nonzero(self.reached) - len(self.labelled)
         labels = self._weigh(self.values) - mu
@@ -255,7 +258,7 @@ class HFSSystem:
             rest = self._right_hand_side(mu, part)
             rest -= self.multiply(f[:, part], laplacian(part))
             norms[part] = np.sqrt(np.einsum("ij,ij->j", rest, rest))
-        ratios: Floats = norms / self._sizes(mu)
+        ratios: Floats = norms / self._norms(mu)
         return ratios
 
     def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
@@ -265,7 +268,7 @@ class HFSSystem:
         """
         weight = math.sqrt(float((degrees[self.reached] ** 2).sum()))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
-        ratios: Floats = rounded / self._sizes(mu)
+        ratios: Floats = rounded / self._norms(mu)
         return ratios
 
     def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
@@ -342,19 +345,11 @@ class RestartSystem(HFSSystem):
         self.total_weight, self.scale = 1.0, self.gamma
         self.degrees = np.where(degrees > 0.0, degrees, 1.0)  # isolated nodes keep their label
 
-    def with_values(self, Y: ArrayLike) -> "RestartSystem":
-        """Return the same system with other values."""
-        return RestartSystem(
-            self.degrees, self.component, self.labelled, Y, gamma=self.gamma,
-            sample_weight=self.weights,
-        )  # fmt: skip
-
-    def with_degrees(self, degrees: Floats) -> "RestartSystem":
-        """Return the same system with the degrees of another graph."""
-        return RestartSystem(
-            degrees, self.component, self.labelled, self.values, gamma=self.gamma,
-            sample_weight=self.weights,
-        )  # fmt: skip
+    def with_degrees(self, degrees: Floats) -> Self:
+        """Return the same system with the degrees of another graph; isolated nodes keep a label."""
+        other = copy(self)
+        other.degrees = np.where(degrees > 0.0, degrees, 1.0)
+        return other
 
     @property
     def ground(self) -> Floats:
@@ -473,11 +468,6 @@ def check_labelled(labelled: ArrayLike, n_nodes: int) -> NDArray[np.int64]:
             f"{Param('sample_weight')}"
         )
     return nodes
-
-
-def check_label_values(Y: ArrayLike, n_labelled: int) -> NDArray[np.float64]:
-    """Return the values at the labelled nodes as (n_labelled, n_columns)."""
-    return check_columns(Y, "Y", n_labelled, "labelled node")
 
 
 def check_label_weights(sample_weight: ArrayLike | None, n_labelled: int) -> Floats:

@@ -17,9 +17,9 @@ samples estimates the variance of node i. A better estimate is (Siden et al. 201
 the variance of x_i given its neighbours, plus that of its mean given them. The first part is exact.
 It is the larger one at a labelled node if gamma is small, and at a node whose edges are weak.
 
-As in `system`, constants are split off before anything is solved, because they would dominate the
-error if gamma is large: Q 1 = D 1, so on each component Q^-1 b = k 1 + Q^-1 (b - k D 1), and the
-right-hand side sums to zero with k = sum(b) / sum(D).
+As in `hfs_system`, constants are split off before anything is solved, because they would dominate
+the error if gamma is large: Q 1 = D 1, so on each component Q^-1 b = k 1 + Q^-1 (b - k D 1), and
+the right-hand side sums to zero with k = sum(b) / sum(D).
 """
 
 import numpy as np
@@ -28,10 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import check_graph
 from ohmlearn.checks.parameters import check_count, check_n_jobs, check_positive, check_seed
-from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.graph import Graph
-from ohmlearn.harmonic.hfs_system import check_label_weights, check_labelled
-from ohmlearn.solver import LaplacianSolver
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, check_label_weights
 
 Floats = NDArray[np.float64]
 BLOCK = _core.SKETCH_COLUMNS  # columns that are solved together
@@ -58,19 +56,20 @@ class Posterior:
         random_state: object = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.graph, self.tol = graph, tol
-        self.scale = check_positive("scale", scale)
-        nodes = check_labelled(labelled, graph.n_nodes)
-        self.ground = np.zeros(graph.n_nodes)  # the diagonal of D
-        self.ground[nodes] = check_label_weights(sample_weight, len(nodes))
-        self.diagonal: Floats = self.scale * graph.degrees + self.ground  # of Q
-        self._component = graph.components()[1]
-        self._mass = np.bincount(self._component, weights=self.ground)
-        self.reached: NDArray[np.bool_] = (self._mass > 0)[self._component]
+        self.graph, self.tol, self.scale = graph, tol, check_positive("scale", scale)
         self._seed, self._threads = check_seed(random_state), check_n_jobs(n_jobs)
-        self._solver = LaplacianSolver(
-            graph, ground=self.ground / self.scale, random_state=self._seed, n_jobs=n_jobs
-        )
+        self._component = graph.components()[1]
+        total = check_label_weights(sample_weight, np.size(labelled)).sum()
+        system = HFSSystem(
+            self._component, labelled, np.zeros(np.size(labelled)), gamma=self.scale / total,
+            normalization=None, sample_weight=sample_weight,
+        )  # fmt: skip
+        self.reached = system.reached
+        self.ground = np.zeros(graph.n_nodes)  # the diagonal of D
+        self.ground[system.labelled] = system.weights
+        self.diagonal = system.diagonal(graph.degrees)  # of Q
+        self._mass = np.bincount(self._component, weights=self.ground)
+        self._solver = HFSSolver(graph, system, random_state=self._seed, n_jobs=n_jobs)
 
     def solve(self, b: Floats, summing_like: Floats | None = None) -> Floats:
         """Return Q^-1 b for an array with columns; 0 where nodes are not reached.
@@ -78,30 +77,14 @@ class Posterior:
         `summing_like` has the same sums over components as b, up to rounding, and smaller entries.
         """
         b = np.where(self.reached[:, np.newaxis], b, 0.0)
-        constant = self._spread(b if summing_like is None else summing_like)
+        given = b if summing_like is None else summing_like
+        mass = np.where(self._mass > 0, self._mass, np.inf)
+        sums = [np.bincount(self._component, weights=column) / mass for column in given.T]
+        constant: Floats = np.column_stack(sums)[self._component]
         b -= constant * self.ground[:, np.newaxis]
-        # With a small scale, residuals are dominated by labelled rows. A Jacobi step balances rows.
-        x = self._centre(b / np.where(self.reached, self.diagonal, 1.0)[:, np.newaxis])
-        b -= self.scale * multiply_laplacian(self.graph, x, self._threads)
-        b -= self.ground[:, np.newaxis] * x
-        b /= self.scale
-        x += self._solver.solve_block(b, self.tol)
-        x = self._centre(x)
+        x = self._solver.solve(b, self.tol)
         x += constant
         return x
-
-    def _spread(self, b: Floats) -> Floats:
-        """Return sum(b) / sum(D) over the component of each node, for each column."""
-        mass = np.where(self._mass > 0, self._mass, np.inf)
-        sums = [np.bincount(self._component, weights=column) / mass for column in b.T]
-        spread: Floats = np.column_stack(sums)[self._component]
-        return spread
-
-    def _centre(self, x: Floats) -> Floats:
-        """Make D x sum to zero over each component, as it does for the solution."""
-        centred: Floats = x - self._spread(x * self.ground[:, np.newaxis])
-        centred[~self.reached] = 0.0
-        return centred
 
     def columns(self, nodes: ArrayLike) -> Floats:
         """Return columns of the covariance Q^-1."""
@@ -182,8 +165,7 @@ def posterior_std(
     500 nodes; else the relative standard error is at most ``1 / sqrt(2 * n_samples)``.
     """
     graph = check_graph(graph, Graph)
-    n_labelled = len(check_labelled(labelled, graph.n_nodes))
-    total = float(check_label_weights(sample_weight, n_labelled).sum())
+    total = float(check_label_weights(sample_weight, np.size(labelled)).sum())
     field = Posterior(
         graph,
         labelled,

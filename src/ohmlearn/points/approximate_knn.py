@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
@@ -14,15 +13,6 @@ from ohmlearn.checks.parameters import require_extra
 EXACT_BELOW = 20_000  # points: a search of all of them is fast enough
 PROBED = 32  # cells of 4 sqrt(n) that are searched
 ROWS = 4096  # points whose distances are computed at the same time
-
-
-def check_for_faiss(x: object) -> None:
-    """Raise an error if faiss is not installed, or cannot use the points."""
-    require_extra("faiss", "knn")
-    if scipy.sparse.issparse(x):
-        raise ValueError(
-            "faiss needs a dense X, got a sparse one; find exact neighbours, or give X.toarray()"
-        )
 
 
 def find_with_faiss(

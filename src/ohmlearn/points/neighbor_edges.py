@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -14,9 +13,9 @@ from ohmlearn import _core
 from ohmlearn._defaults import WEIGHTS
 from ohmlearn._phases import phase
 from ohmlearn._sharing import Shared
-from ohmlearn.checks.parameters import check_option
+from ohmlearn.checks.parameters import check_option, require_extra
 from ohmlearn.edges import Batch
-from ohmlearn.points.approximate_knn import check_for_faiss, find_with_faiss
+from ohmlearn.points.approximate_knn import find_with_faiss
 from ohmlearn.points.exact_neighbors import check_neighbor_points, find_neighbors
 from ohmlearn.points.point_arrays import (
     PAIRS,
@@ -37,8 +36,27 @@ Method = Literal["exact", "faiss"]
 Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
 
 
-class NeighborEdges(PointEdges, Shared):
-    """A stream of the edges of a nearest-neighbour graph; the neighbours are found once."""
+class KnnEdges(PointEdges, Shared):
+    """Stream of the edges of a graph of exact nearest neighbours; see `knn_edges`.
+
+    Attributes
+    ----------
+    n_nodes, n_neighbors : int
+        Number of points, and of neighbours of each.
+    nodes : None
+        The nodes are the rows of X.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    fraction : float
+        Fraction of the search for neighbours that is done.
+
+    Examples
+    --------
+    >>> from ohmlearn import knn_edges
+    >>> stream = knn_edges([[0.0], [1.0], [3.0]], n_neighbors=1)
+    >>> stream.n_nodes, sum(len(batch.u) for batch in stream)
+    (3, 2)
+    """
 
     def __init__(
         self,
@@ -63,15 +81,27 @@ class NeighborEdges(PointEdges, Shared):
 
     def _prepare(self) -> None:
         """Choose how the edges are made."""
+        few = self.n_neighbors <= MOST and 12 * self.n_nodes * self.n_neighbors <= KEPT
+        if not (few or scipy.sparse.issparse(self._x)):
+            how = (self.n_neighbors, self._weighted, self._threads, self._block)
+            self._sweeps, self._x = Sweeps(self._x, *how), None
 
-    @abstractmethod
     def _find(self) -> Neighbors:
         """Return indices of neighbours, -1 for none, and squared distances."""
+        return find_neighbors(self._x, self.n_neighbors, self._threads, self._report)
+
+    def _report(self, fraction: float) -> None:
+        self.fraction = fraction
 
     def find_neighbors(self) -> None:
-        """Find the neighbours, unless they are known. Reading the edges does this, too."""
+        """Find the neighbours, unless they are known; or only how far they are, if too many.
+
+        Reading the edges does this, too.
+        """
         with self._lock:
-            if self._edges is None:
+            if self._sweeps is not None:
+                self._sweeps.find_reach(self._report)
+            elif self._edges is None:
                 index, squares = self._find()
                 scale = fill_scales(np.sqrt(squares.max(axis=1))) if self._weighted else None
                 self._edges = _core.join_neighbours(
@@ -85,9 +115,12 @@ class NeighborEdges(PointEdges, Shared):
             self.find_neighbors()
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
-        """Yield the edges of some points after those of others."""
+        """Yield the edges; they are computed again in each pass if there are too many to keep."""
         self.find_neighbors()
-        assert self._edges is not None
+        if self._edges is None:
+            assert self._sweeps is not None
+            yield from self._sweeps.edges()
+            return
         indptr, v, w = self._edges
         rows = self._block or max(1, PAIRS * self.n_nodes // max(1, len(v)))
         for begin in range(0, self.n_nodes, rows):
@@ -98,71 +131,19 @@ class NeighborEdges(PointEdges, Shared):
             yield Batch(u, v[part], None if w is None else w[part])
 
 
-class KnnEdges(NeighborEdges):
-    """Stream of the edges of a graph of exact nearest neighbours; see `knn_edges`.
-
-    Attributes
-    ----------
-    n_nodes, n_neighbors : int
-        Number of points, and of neighbours of each.
-    nodes : None
-        The nodes are the rows of X.
-    rereadable : bool
-        True: every ``iter()`` starts from the beginning.
-    fraction : float
-        Fraction of the search for neighbours that is done.
-
-    Examples
-    --------
-    >>> from ohmlearn import knn_edges
-    >>> stream = knn_edges([[0.0], [1.0], [3.0]], n_neighbors=1)
-    >>> stream.n_nodes, sum(len(batch.u) for batch in stream)
-    (3, 2)
-    """
-
-    def _prepare(self) -> None:
-        few = self.n_neighbors <= MOST and 12 * self.n_nodes * self.n_neighbors <= KEPT
-        if not (few or scipy.sparse.issparse(self._x)):
-            how = (self.n_neighbors, self._weighted, self._threads, self._block)
-            self._sweeps, self._x = Sweeps(self._x, *how), None
-
-    def find_neighbors(self) -> None:
-        """Find the neighbours, unless they are known; or only how far they are, if too many."""
-        if self._sweeps is None:
-            super().find_neighbors()
-        else:
-            with self._lock:
-                self._sweeps.find_reach(self._report)
-
-    def _find(self) -> Neighbors:
-        return find_neighbors(self._x, self.n_neighbors, self._threads, self._report)
-
-    def _report(self, fraction: float) -> None:
-        self.fraction = fraction
-
-    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
-        """Yield the edges; they are computed again in each pass if there are too many to keep."""
-        self.find_neighbors()
-        return super().batches() if self._sweeps is None else self._sweeps.edges()
-
-
-class FaissKnnEdges(NeighborEdges):
+class FaissKnnEdges(KnnEdges):
     """Stream of a nearest-neighbour graph found by faiss; see ``method`` of `knn_edges`.
 
-    Attributes
-    ----------
-    n_nodes, n_neighbors : int
-        Number of points, and of neighbours of each.
-    nodes : None
-        The nodes are the rows of X.
-    rereadable : bool
-        True: every ``iter()`` starts from the beginning.
-    fraction : float
-        Fraction of the search for neighbours that is done.
+    Its attributes are those of `KnnEdges`.
     """
 
     def _prepare(self) -> None:
-        check_for_faiss(self._x)
+        require_extra("faiss", "knn")
+        if scipy.sparse.issparse(self._x):
+            raise ValueError(
+                "faiss needs a dense X, got a sparse one; find exact neighbours, or give "
+                "X.toarray()"
+            )
 
     def _find(self) -> Neighbors:
         return find_with_faiss(self._x, self.n_neighbors, self._threads)
@@ -187,7 +168,7 @@ class Sweeps:
         # Squared distance and index of each point's last neighbour, and scales.
         self._reach: tuple[NDArray[Any], NDArray[np.int32], NDArray[Any] | None] | None = None
 
-    def find_reach(self, report: Callable[[float], None] = lambda fraction: None) -> None:
+    def find_reach(self, report: Callable[[float], None]) -> None:
         """Find the distances of the last neighbours, unless they are known."""
         if self._reach is not None:
             return
@@ -200,7 +181,6 @@ class Sweeps:
 
     def edges(self) -> Iterator[Batch]:
         """Yield all edges."""
-        self.find_reach()
         assert self._reach is not None
         for begin, end in row_blocks(self._n, self._block, triangle=True):
             yield Batch(*self._points.knn_edges(*self._reach, begin, end, self._threads))
@@ -215,7 +195,7 @@ def knn_edges(
     method: Method = "exact",
     n_jobs: int | None = None,
     block: int | None = None,
-) -> KnnEdges | FaissKnnEdges:
+) -> KnnEdges:
     """Join each point to its nearest neighbours.
 
     Points i and j are joined if either is among the nearest neighbours of the other. Each edge
@@ -249,9 +229,9 @@ def knn_edges(
 
     Returns
     -------
-    KnnEdges or FaissKnnEdges
+    KnnEdges
         A stream that can be read any number of times. The neighbours are found when
-        it is first read, and kept.
+        it is first read, and kept. `FaissKnnEdges`, which is one, if `method` is "faiss".
 
     Notes
     -----

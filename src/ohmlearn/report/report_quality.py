@@ -50,7 +50,7 @@ def _estimate_accuracy(answer: Any) -> dict[str, Any]:
         return {"accuracy_estimate": None, "accuracy_caveats": [why]}
     if counts.sum() < FEW * len(counts):
         caveats = [ROUGH]
-    elif not answer.has_features and np.ptp(counts) == 0.0 and not answer.weigh_labels:
+    elif not (answer.has_features or np.ptp(counts) or answer.problem.parameters.knows_proportions):
         caveats = [
             "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
             "you know the proportions"
