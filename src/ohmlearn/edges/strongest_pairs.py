@@ -1,6 +1,6 @@
 """The pairs of nodes with the largest values in a stream of edges, found in one or two passes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 def find_strongest(
     edges: Edges,
-    measures: list[Measure],
+    measures: Sequence[Measure],
     count: int,
     around: Nodes,
     *,
@@ -64,9 +64,9 @@ def find_strongest(
         weights = np.zeros(len(keys))
         for part in _read(edges, n_nodes, view, n_jobs):
             key = part.u * n_nodes + part.v
-            at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-            known = keys[at] == key
-            weights[at[known]] += part.w[known]
+            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            known = keys[place] == key
+            weights[place[known]] += part.w[known]
         best = [
             pairs._replace(w=weights[np.searchsorted(keys, pairs.u * n_nodes + pairs.v)])
             for pairs in best
@@ -95,7 +95,8 @@ def _join(parts: list[Pairs], n_nodes: int) -> Pairs:
     """Return the pairs of all parts, each once, sorted."""
     u, v, w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     keys, at = np.unique(u * n_nodes + v, return_inverse=True)
-    return Pairs(keys // n_nodes, keys % n_nodes, np.bincount(at, w, len(keys)))
+    sums: Floats = np.bincount(at, w, len(keys)).astype(np.float64)
+    return Pairs(keys // n_nodes, keys % n_nodes, sums)
 
 
 def _strongest(pairs: Pairs, measure: Measure, count: int) -> Pairs:

@@ -27,7 +27,7 @@ from ohmlearn.estimators.calibration import (
     spread_of,
 )
 from ohmlearn.harmonic import HFSResult
-from ohmlearn.harmonic.leave_one_out import component_means, unlabelled_nodes
+from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
 from ohmlearn.harmonic.posterior import posterior_std
 
 if TYPE_CHECKING:
@@ -103,6 +103,16 @@ class NodeAnswer(ABC):
     @abstractmethod
     def known_probabilities(self) -> dict[str, Any]:
         """Return what `suggest_nodes` can use besides the graph."""
+
+    @cached_property
+    def left_out_scores(self) -> LeftOut:
+        """Leave-one-out scores of the answer, or of the graph in memory if it has none."""
+        found, problem = self.result.left_out, self.problem
+        if found is None:
+            with phase("calibrating", problem.parameters.verbose):
+                found = problem.solve(self.result, problem.labels_to_leave_out()).left_out
+        assert found is not None
+        return found
 
     @cached_property
     def reached(self) -> Bools:
@@ -195,14 +205,18 @@ class ClassAnswer(NodeAnswer):
 
     def _logarithms(self, f: Floats, counts: Floats) -> Floats:
         """Return logarithms of scores that are probabilities, up to a factor for each class."""
-        scale = np.ones(f.shape[1])
+        logs: Floats = np.log(np.maximum(f * self.class_factors(counts), 1e-300))
+        return logs
+
+    def class_factors(self, counts: Floats) -> Floats:
+        """Return what the scores of each class are multiplied by, before they are compared."""
+        safe = np.where(counts > 0, counts, 1.0)
+        if self.kind == "stable":
+            return 1.0 / np.sqrt(safe)  # docs/labels.md explains the square root
         if self.kind == "cmn":
             mass = np.maximum(self.result.f, 0.0).sum(axis=0)
-            scale = self.class_prior / np.where(mass > 0, mass, 1.0)
-        elif self.kind == "restart":
-            scale = 1.0 / np.where(counts > 0, counts, 1.0)
-        logs: Floats = np.log(np.maximum(f * scale, 1e-300))
-        return logs
+            return self.class_prior / np.where(mass > 0, mass, 1.0)
+        return 1.0 / safe if self.kind == "restart" else np.ones_like(safe)
 
     @cached_property
     def spread(self) -> float:
@@ -229,12 +243,7 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def left_out(self) -> LeftOutLabels:
         """The labels that are left out, one at a time."""
-        found, rows = self.result.left_out, self.used
-        if found is None:  # those of the graph in memory
-            with phase("calibrating", self.problem.parameters.verbose):
-                found = self.problem.solve(self.result, self.problem.labels_to_leave_out()).left_out
-        assert found is not None
-        labels, f, means = found
+        rows, (labels, f, means) = self.used, self.left_out_scores
         given = rows.weights[:, np.newaxis] * rows.values
         counts = self.counts - given[labels]
         has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact

@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_from, is_table, maker_of
-from ohmlearn.checks.parameters import Constraints
+from ohmlearn.checks.parameters import Constraints, check_count
 from ohmlearn.estimators.answer import NodeAnswer
+from ohmlearn.estimators.explanation import explain_nodes, find_nodes
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
@@ -380,6 +381,63 @@ optional
         result = problem.refine(edges, passes, before, 1 + done)
         self._set(now.with_answer(problem, problem.answer(result, 1 + done + result.passes)))
         return self
+
+    def explain(
+        self,
+        node: Any,
+        *,
+        against: Any = None,
+        edges: object = None,
+        n_labels: int | None = 5,
+        n_edges: int = 20,
+    ) -> Any:
+        """Return why a node has its label: which labels, neighbours and edges decide it.
+
+        Scores are linear in the labels, so the margin of the label over another class is the sum
+        of what each label contributes. One solve for each node computes this; several nodes share
+        it. Reasons are those of the model, not causes: a far label of the same class may count
+        against a node, because a node is compared with the average node.
+
+        Parameters
+        ----------
+        node : id or number of a node, or a list of them
+            A number, or an id if the edges have ids.
+        against : class, optional
+            The class that the label is compared with; by default the second most likely one.
+        edges : stream, Graph, or tuple of arrays, optional
+            All edges, as for `refine`. If edges were dropped, they are read in a few passes, so
+            that contributions are those of all edges, and the strongest edges are found. Without
+            them, reasons come from the edges kept, or are withheld if these are too few.
+        n_labels, n_edges : int
+            Number of labels and edges to list. With ``n_labels=None``, all labels are listed.
+
+        Returns
+        -------
+        Explanation, or a list of them if `node` is a list
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(6), {0: "a", 5: "b"})
+        >>> why = model.explain(1)
+        >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
+        [(0, 'a', 0.67), (5, 'b', 0.33)]
+        >>> print(why.text())
+        """
+        answer, kept = self.answer_, self.kept_
+        names = list(node) if isinstance(node, list | tuple | set | np.ndarray) else [node]
+        source = None if edges is None else as_edges(edges, kept.nodes, is_first=False)
+        if source is not None and kept.cut is not None:
+            source = source.since(kept.cut)
+        found = explain_nodes(
+            answer,
+            find_nodes(kept.nodes, names, answer.problem.n_nodes),
+            against=against,
+            edges=source,
+            n_labels=None if n_labels is None else check_count("n_labels", n_labels),
+            n_edges=check_count("n_edges", n_edges),
+        )
+        return found if len(names) != 1 or names[0] is not node else found[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

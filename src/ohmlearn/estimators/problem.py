@@ -38,6 +38,7 @@ from ohmlearn.estimators.kept_graph import FAR, KeptGraph
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
+    choose_labels,
     code_classes,
     find_classes,
     find_contradictions,
@@ -49,8 +50,8 @@ from ohmlearn.estimators.label_input import (
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
-from ohmlearn.harmonic.hfs_system import Normalization
-from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.harmonic.hfs_system import HFSSystem, Normalization
+from ohmlearn.harmonic.solve_hfs import Method, make_system
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import AFFINITIES
 from ohmlearn.points.exact_neighbors import METRICS
@@ -148,6 +149,7 @@ class Problem(ABC):
     nodes: NodeTable | None  # ids, for messages
     holds_all_edges: bool
     mean_degree: float  # of all edges
+    n_edges_seen: int
     seed: int
     # Sorted, and empty if labels are numbers; columns of scores are in this order.
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
@@ -216,6 +218,7 @@ class Problem(ABC):
             nodes=kept.nodes,
             holds_all_edges=kept.holds_all(sample),
             mean_degree=kept.mean_degree(graph),
+            n_edges_seen=kept.n_edges_seen,
             seed=kept.seed,
             **more,
         )
@@ -241,6 +244,18 @@ class Problem(ABC):
         """Weight of smoothness against the fit to the labels."""
         given = self.parameters.gamma
         return self.automatic_gamma() if given == "auto" else float(given)
+
+    def system(self, method: Method) -> HFSSystem:
+        """Return the equations of a method, for these labels on the edges kept."""
+        return make_system(
+            method, self.graph, self.used.nodes, self.columns, gamma=self.gamma,
+            normalization=self.parameters.normalization, sample_weight=self.used.weights,
+            caller="explain",
+        )  # fmt: skip
+
+    def with_labels(self, used: NodeLabels) -> Self:
+        """Return the problem with other labels of nodes that have an edge."""
+        return replace(self, labels=used, used=used, unused=choose_labels(used, slice(0)))
 
     def solve(
         self,

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
+MOST_NAMED = 3  # labels for and against
 TIE = 3.0  # if contributions are this many times the margin, nearly as much speaks against it
 
 
@@ -183,28 +184,39 @@ class Explanation:
         total = sum(abs(one.contribution) for one in self.labels) + abs(self.rest)
         is_tie = total > TIE * abs(self.margin)
         unit = total if is_tie else abs(self.margin)
-        pulls = [one for one in pulls if abs(one.contribution) >= NAMED * abs(pulls[0].contribution)]
+        least = NAMED * abs(pulls[0].contribution)
+        pulls = [one for one in pulls if abs(one.contribution) >= least]
 
         def name(one: LabelReason) -> str:
-            other = f" ({one.label})" if one.label not in (self.label, None) else ""
-            return f"{one.node}{other} ({100 * one.contribution / unit:+.0f}%)"
+            return f"{one.node} ({100 * one.contribution / unit:+.0f}%)"
 
-        sides = [[one for one in pulls if (one.contribution > 0) == side] for side in (True, False)]
-        ours, others = ([name(one) for one in side] for side in sides)
-        label = "label" if len(ours) == 1 else "labels"
-        found = "nearly as much speaks against it; " if is_tie else ""
-        if ours:
-            share = sum(one.contribution for one in sides[0])
-            what = "for it speak" if is_tie else "most of it comes from"
-            if not is_tie and share < 0.5 * self.margin:
-                what = "the largest parts come from"
-            elif is_tie and len(ours) == 1:
-                what = "for it speaks"
-            found += f"{what} the {label} {_and(ours)}"
+        # A node is compared with the average node, so a far label of another class speaks for it.
+        near = [name(one) for one in pulls if one.contribution > 0 and one.label == self.label]
+        far = [
+            f"{one.node} ({one.label}, {100 * one.contribution / unit:+.0f}%)"
+            for one in pulls
+            if one.contribution > 0 and one.label != self.label
+        ]
+        others = [
+            f"{one.node} ({one.label}, {100 * one.contribution / unit:+.0f}%)"
+            for one in pulls
+            if one.contribution < 0
+        ]
+        said = "nearly as much speaks against it as for it" if is_tie else ""
+        sides = []
+        if near:
+            sides.append(f"the {'label' if len(near) == 1 else 'labels'} {_and(near)}")
+        if far:
+            sides.append(f"being far from {_and(far)}")
+        if sides:
+            share = sum(one.contribution for one in pulls if one.contribution > 0)
+            most = "most of it comes from" if share >= 0.5 * unit else "the largest parts come from"
+            said += f"{'; ' if said else ''}{most} {' and '.join(sides)}"
         if others:
-            verb = "speaks" if len(others) == 1 else "speak"
-            found += f"{', ' if ours else ''}{_and(others)} {verb} against it"
-        return found
+            said += (
+                f"{', ' if said else ''}{_and(others)} speak{'s' * (len(others) == 1)} against it"
+            )
+        return said
 
     def _change(self, change: Change) -> str:
         names = _and([str(node) for node in change.nodes])
@@ -215,7 +227,7 @@ class Explanation:
     # Data.
 
     def to_dict(self, *, changes: bool = False) -> dict[str, Any]:
-        """Return the reasons as values that JSON has; with `changes`, also those of `changes_if`."""
+        """Return the reasons as values that JSON has; with `changes`, also `changes_if`."""
         found: dict[str, Any] = {
             "node": self.node, "label": self.label, "against": self.against,
             "probability": self.probability, "margin": self.margin,

@@ -169,7 +169,7 @@ def solve_hfs(
     """
     h: Graph = check_graph(graph, Graph)
     check_fraction("tol", tol)
-    system = _make_system(
+    system = make_system(
         method, h, labelled, Y, gamma=gamma, normalization=normalization,
         sample_weight=sample_weight, caller="solve_hfs",
     )  # fmt: skip
@@ -316,7 +316,7 @@ def refine(
     limit = check_count("passes", passes)
     check_fraction("tol", tol)
     component = h.components()[1]
-    system = _make_system(
+    system = make_system(
         method, h, labelled, Y, gamma=gamma, normalization=normalization,
         sample_weight=sample_weight, caller="refine",
     )  # fmt: skip
@@ -434,10 +434,11 @@ def _last_step(cg: BlockCG, solver: HFSSolver, system: HFSSystem, source: Passes
     return step
 
 
-def _make_system(
+def make_system(
     method: Method, h: Graph, labelled: ArrayLike, Y: ArrayLike, *, caller: str,
     normalization: Normalization, **options: Any,
 ) -> HFSSystem:  # fmt: skip
+    """Return the equations of a method, for the labels on a graph."""
     check_parameters(caller, CONSTRAINTS, {"method": method})
     component = h.components()[1]
     if method == "restart":
