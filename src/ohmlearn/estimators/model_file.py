@@ -71,9 +71,7 @@ ANSWER: Expected = {
 LEFT_OUT: Expected = {"labels": INTEGERS, "f": MATRIX, "means": MATRIX}
 
 
-def is_model(arrays: Mapping[str, Any]) -> bool:
-    """Whether arrays from a file are those of a model, not only of a sparsifier."""
-    return "model" in arrays
+# Writing.
 
 
 def save_labelling(
@@ -88,37 +86,6 @@ def save_labelling(
     `name` is the class that can load it, with the parameters as they were given to it, and `points`
     are attributes of an estimator that was fitted to points.
     """
-    write_arrays(path, _get_state(name, found, parameters, points))
-
-
-def load_labelling(
-    path: str | os.PathLike[str],
-    name: str,
-    kind: type[Problem],
-    narrower: Constraints,
-    arrays: Arrays | None = None,
-) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
-    """Return the labelling, parameters and points of a file; one of another kind is refused.
-
-    `arrays` are those of the file, if it has been read already.
-    """
-    arrays = read_arrays(path) if arrays is None else arrays
-    if not is_model(arrays):
-        raise ValueError(
-            f"{path} holds no {name}; if it holds a sparsifier, use "
-            f"{name}().update(StreamingSparsifier.load(path)) and relabel"
-        )
-    with refuse_damaged(path, name, "fit the model again"):
-        return _from_state(name, kind, narrower, arrays)
-
-
-# Writing.
-
-
-def _get_state(
-    name: str, found: Labelling, parameters: dict[str, Any], points: dict[str, Any]
-) -> Arrays:
-    """Return everything as named arrays."""
     kept, problem, answer = found.kept, found.problem, found.answer
     state: Arrays = kept.store.get_state()
     if kept.sparsifier is None and kept.nodes is not None:
@@ -149,10 +116,7 @@ def _get_state(
         state |= _get_answer(found.before)
     if "n_features_in_" in points:
         values["n_features_in_"] = points["n_features_in_"]
-    if "X_" in points:
-        state |= _get_points(points["X_"])
-    if "feature_names_in_" in points:
-        state["feature_names"] = np.array(points["feature_names_in_"].tolist(), dtype=str)
+    state |= _get_points(points)
     n_nodes = None if kept.n_nodes is None else int(kept.n_nodes)
     _check_n_nodes(n_nodes, kept)
     about = {
@@ -168,7 +132,8 @@ def _get_state(
     }
     if any(kept.headings):
         about["headings"] = kept.headings
-    return state | {"model": np.array(json.dumps(about, default=np.generic.item))}
+    model = np.array(json.dumps(about, default=np.generic.item))
+    write_arrays(path, state | {"model": model})
 
 
 def _get_answer(answer: HFSResult) -> Arrays:
@@ -182,12 +147,18 @@ def _get_answer(answer: HFSResult) -> Arrays:
     return found
 
 
-def _get_points(points: Any) -> Arrays:
-    """Return points as one array, or those of a sparse matrix."""
-    if not scipy.sparse.issparse(points):
-        return {"points": points}
-    columns, offsets = points.indices.astype(np.int32), points.indptr.astype(np.int64)
-    return {"points": points.data, "points_columns": columns, "points_offsets": offsets}
+def _get_points(points: dict[str, Any]) -> Arrays:
+    """Return points as one array, or those of a sparse matrix, and the names of features."""
+    X: Any = points.get("X_")
+    found: Arrays = {}
+    if "feature_names_in_" in points:
+        found["feature_names"] = np.array(points["feature_names_in_"].tolist(), dtype=str)
+    if scipy.sparse.issparse(X):
+        columns, offsets = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+        found |= {"points": X.data, "points_columns": columns, "points_offsets": offsets}
+    elif X is not None:
+        found["points"] = X
+    return found
 
 
 def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -226,6 +197,27 @@ def _encode(name: str, value: Any) -> object:
 
 
 # Reading.
+
+
+def load_labelling(
+    path: str | os.PathLike[str],
+    name: str,
+    kind: type[Problem],
+    narrower: Constraints,
+    arrays: Arrays | None = None,
+) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
+    """Return the labelling, parameters and points of a file; one of another kind is refused.
+
+    `arrays` are those of the file, if it has been read already.
+    """
+    arrays = read_arrays(path) if arrays is None else arrays
+    if "model" not in arrays:
+        raise ValueError(
+            f"{path} holds no {name}; if it holds a sparsifier, use "
+            f"{name}().update(StreamingSparsifier.load(path)) and relabel"
+        )
+    with refuse_damaged(path, name, "fit the model again"):
+        return _from_state(name, kind, narrower, arrays)
 
 
 def _from_state(
