@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from ohmlearn import Graph, HFSClassifier, HFSRegressor, NodeTable, gallery, read_edges
+from ohmlearn import Graph, HFSClassifier, HFSRegressor, NodeTable, read_edges
 
 pandas = pytest.importorskip("pandas")
 
@@ -278,11 +278,6 @@ def test_labels_that_are_nearly_all_different_are_probably_ids():
 def test_regressor_accepts_nullable_numbers():
     y = pandas.Series([1.0, None, 2.0], ["n3", "n8", "n30"], dtype="Float64")
     assert HFSRegressor().fit_edges(stream(), y).labelled_.tolist() == [3, 30]
-
-
-def test_graph_of_the_gallery_needs_no_ids():
-    y = pandas.Series(["a", "b"], [0, 9])
-    assert HFSClassifier(random_state=0).fit_edges(gallery.path(10), y).labelled_.tolist() == [0, 9]
 
 
 def test_names_of_networkx_are_ids():

@@ -178,19 +178,6 @@ def test_numbers_of_a_node_are_averaged():
     np.testing.assert_array_equal(fit(y, weights).transduction_, weighted.transduction_)
 
 
-def test_points_may_be_weighted():
-    X = np.linspace(0, 1, 60)[:, np.newaxis]
-    y = np.full(60, -1)
-    y[[0, 30, 59]] = [0, 0, 1]
-    weights = np.ones(60)
-    weights[30] = 0
-    model = uncalibrated(random_state=0).fit(X, y, weights)
-    y[30] = -1
-    np.testing.assert_array_equal(
-        model.predict_proba(X), uncalibrated(random_state=0).fit(X, y).predict_proba(X)
-    )
-
-
 def test_passes_over_the_edges_and_updates_keep_the_weights():
     graph = gallery.complete(200)
     y, weights = {0: "a", 1: ["b", "b"], 2: "a"}, {0: 3.0}

@@ -98,17 +98,12 @@ def test_sparse_points_in_files_are_not_trusted(tmp_path):
             HFSClassifier.load(path)
 
 
-def test_faiss_is_one_of_the_methods(monkeypatch):
+def test_faiss_is_one_of_the_methods():
     pytest.importorskip("faiss")
-    exact, found, auto = (
-        HFSClassifier(random_state=0, neighbors=method).fit(X, Y)
-        for method in ("exact", "faiss", "auto")
+    exact, found = (
+        HFSClassifier(random_state=0, neighbors=method).fit(X, Y) for method in ("exact", "faiss")
     )
     np.testing.assert_allclose(found.scores_, exact.scores_, atol=1e-4)
-    np.testing.assert_array_equal(auto.scores_, exact.scores_)
-    monkeypatch.setattr(knn_module, "LONG", 1.0)
-    auto.fit(X, Y)
-    np.testing.assert_array_equal(auto.scores_, found.scores_)
 
 
 def test_what_cannot_be_used_is_refused(monkeypatch):

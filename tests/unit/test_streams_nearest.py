@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from refuses import refuses
 
 import ohmlearn.points.neighbor_edges as knn_module
 from ohmlearn.points import knn_edges
@@ -215,17 +214,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) * unit < 60 << 20
 
 
-def test_results_do_not_depend_on_what_is_installed():
-    with refuses(parameter="method"):
-        knn_edges(CLOUDS["normal"], n_neighbors=3, method="auto")
-
-
-def test_faiss_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(ImportError, match=r"pip install \"ohmlearn\[knn\]\""):
-        knn_edges(CLOUDS["normal"], n_neighbors=3, method="faiss")
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -233,14 +221,9 @@ def test_faiss_that_is_missing_is_named(monkeypatch):
         (lambda: knn_edges(CSR([[1j], [2]]), n_neighbors=1), "real numbers"),
         (lambda: knn_edges(CSR((3, 0)), n_neighbors=1), "n_points, n_features"),
         (lambda: knn_edges(np.eye(3), n_neighbors=1, metric="cityblock"), "metric must be one of"),
+        (lambda: knn_edges(np.eye(3), n_neighbors=1, method="auto"), "method must be one of"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_faiss_needs_dense_points():
-    pytest.importorskip("faiss")
-    with pytest.raises(ValueError, match="faiss needs a dense X"):
-        knn_edges(scipy.sparse.eye_array(3), n_neighbors=1, method="faiss")

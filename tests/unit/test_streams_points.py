@@ -148,6 +148,8 @@ def test_faiss_finds_the_same_neighbours():
         np.testing.assert_array_equal(found[1], exact[1])
         if weights == "gaussian":
             np.testing.assert_allclose(found[2], exact[2], rtol=1e-3)
+    with pytest.raises(ValueError, match="faiss needs a dense X"):
+        knn_edges(scipy.sparse.eye_array(3), n_neighbors=1, method="faiss")
 
 
 def test_faiss_misses_few_neighbours_of_many_points():

@@ -18,7 +18,6 @@ from ohmlearn.edges.protocol import Edges, one_pass
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
-from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import join_tables
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -217,7 +216,10 @@ class AllEdges:
         )
         # Without times the graph has all edges, also if it is a snapshot with a view.
         if self._graph is None or (self._options.has_times and self._graph.view != view):
-            self._graph = self._make_graph(view)
+            n_nodes = max(self._n_nodes or 0, self._least_nodes)
+            columns = None if view is None or self._timed is None else view.weigh(*self._timed)
+            self._graph = Graph.from_edges(*(columns or ([], [])), n_nodes=n_nodes)
+            self._graph.nodes, self._graph.view = self.nodes, view
         return self._graph
 
     @property
@@ -304,12 +306,3 @@ class AllEdges:
         assert view is not None
         keep = columns[3] >= view.earliest
         self._timed = tuple(column[keep] for column in columns)
-
-    def _make_graph(self, view: TimeView | None) -> Graph:
-        n_nodes = max(self._n_nodes or 0, self._least_nodes)
-        if view is None or self._timed is None:
-            graph = Graph.from_edges([], [], n_nodes=n_nodes)
-        else:
-            graph = Graph.from_edges(*view.weigh(*self._timed), n_nodes=n_nodes)
-        graph.nodes, graph.view = self.nodes, view
-        return graph

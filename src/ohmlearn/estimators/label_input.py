@@ -88,9 +88,18 @@ def is_mapping(y: Any, ids: NodeTable | None) -> bool:
 
 
 def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
-    """Replace node ids by numbers and sort by them; ids that no edge has get the next free ones."""
+    """Replace node ids by numbers and sort by them; ids that no edge has get the next free ones.
+
+    An array of labels for nodes with the ids 0, 1, ... in another order is refused.
+    """
     if ids is None or not labels.has_ids:
-        _refuse_doubtful_order(ids)
+        if ids is not None and are_reordered(ids):
+            raise ValueError(
+                f"y is an array, whose entries have the order of nodes.ids(), which starts with "
+                f"{ids.ids()[:3].tolist()} here; to be sure, give labels by id: "
+                f"dict(enumerate(y)) or pandas.Series(y) if y[i] is the label of the node i, else "
+                f"dict(zip(edges.nodes.ids().tolist(), y))"
+            )
         return labels
     nodes, is_unknown = _find_unknown(labels, ids)
     if is_unknown.all():
@@ -107,17 +116,6 @@ def _find_unknown(labels: Labels, ids: NodeTable) -> tuple[NDArray[Any], NDArray
     given = labels.nodes.tolist()
     nodes = as_node_ids(labels.path, given, ids.kind, ids.kinds, heading=labels.id_heading)
     return nodes, np.ma.getmaskarray(ids.find(nodes, missing="mask"))
-
-
-def _refuse_doubtful_order(ids: NodeTable | None) -> None:
-    """Refuse an array of labels for nodes with the ids 0, 1, ... that are in another order."""
-    if ids is not None and are_reordered(ids):
-        raise ValueError(
-            f"y is an array, whose entries have the order of nodes.ids(), which starts with "
-            f"{ids.ids()[:3].tolist()} here; to be sure, give labels by id: dict(enumerate(y)) or "
-            f"pandas.Series(y) if y[i] is the label of the node i, else "
-            f"dict(zip(edges.nodes.ids().tolist(), y))"
-        )
 
 
 def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:

@@ -20,7 +20,7 @@ from ohmlearn.checks.parameters import LARGEST, SMALLEST, Constraints, check_n_j
 from ohmlearn.checks.times import check_moment
 from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.estimators.calibration import check_proportions
-from ohmlearn.estimators.kept_graph import FAR, ISOLATED, AllEdges, KeptGraph
+from ohmlearn.estimators.kept_graph import ISOLATED, AllEdges, KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters, Problem
@@ -50,7 +50,7 @@ def _is_source(entry: object) -> bool:
 # Single values, by names that stay, with the test that one from a file must pass.
 VALUES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": lambda value: type(value) is int and value >= 1,
-    "_is_settled": lambda value: type(value) is bool,
+    "_is_settled": lambda value: type(value) is bool,  # in older files
     "method_": lambda value: value in ("harmonic", "restart"),
     "method_losses_": lambda value: (
         set(value) == {"harmonic", "restart"} and all(map(_is_number, value.values()))
@@ -71,9 +71,7 @@ ANSWER: Expected = {
 LEFT_OUT: Expected = {"labels": INTEGERS, "f": MATRIX, "means": MATRIX}
 
 
-def is_model(arrays: Mapping[str, Any]) -> bool:
-    """Whether arrays from a file are those of a model, not only of a sparsifier."""
-    return "model" in arrays
+# Writing.
 
 
 def save_labelling(
@@ -88,44 +86,12 @@ def save_labelling(
     `name` is the class that can load it, with the parameters as they were given to it, and `points`
     are attributes of an estimator that was fitted to points.
     """
-    write_arrays(path, _get_state(name, found, parameters, points))
-
-
-def load_labelling(
-    path: str | os.PathLike[str],
-    name: str,
-    kind: type[Problem],
-    narrower: Constraints,
-    arrays: Arrays | None = None,
-) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
-    """Return the labelling, parameters and points of a file; one of another kind is refused.
-
-    `arrays` are those of the file, if it has been read already.
-    """
-    arrays = read_arrays(path) if arrays is None else arrays
-    if not is_model(arrays):
-        raise ValueError(
-            f"{path} holds no {name}; if it holds a sparsifier, use "
-            f"{name}().update(StreamingSparsifier.load(path)) and relabel"
-        )
-    with refuse_damaged(path, name, "fit the model again"):
-        return _from_state(name, kind, narrower, arrays)
-
-
-# Writing.
-
-
-def _get_state(
-    name: str, found: Labelling, parameters: dict[str, Any], points: dict[str, Any]
-) -> Arrays:
-    """Return everything as named arrays."""
     kept, problem, answer = found.kept, found.problem, found.answer
     state: Arrays = kept.store.get_state()
     if kept.sparsifier is None and kept.nodes is not None:
         state |= kept.nodes.get_state()
     values: dict[str, Any] = {
         "n_iter_": 1 if answer is None else answer.n_iter,
-        "_is_settled": answer is not None,
         "staleness_": kept.staleness,
         "_removed_weight": kept.removed_weight,
     }
@@ -150,10 +116,7 @@ def _get_state(
         state |= _get_answer(found.before)
     if "n_features_in_" in points:
         values["n_features_in_"] = points["n_features_in_"]
-    if "X_" in points:
-        state |= _get_points(points["X_"])
-    if "feature_names_in_" in points:
-        state["feature_names"] = np.array(points["feature_names_in_"].tolist(), dtype=str)
+    state |= _get_points(points)
     n_nodes = None if kept.n_nodes is None else int(kept.n_nodes)
     _check_n_nodes(n_nodes, kept)
     about = {
@@ -166,11 +129,11 @@ def _get_state(
         "answers": answer is not None,
         "waits": problem is not None and answer is None,  # for a call of solve
         "values": values,
-        "nothing": [],
     }
     if any(kept.headings):
         about["headings"] = kept.headings
-    return state | {"model": np.array(json.dumps(about, default=np.generic.item))}
+    model = np.array(json.dumps(about, default=np.generic.item))
+    write_arrays(path, state | {"model": model})
 
 
 def _get_answer(answer: HFSResult) -> Arrays:
@@ -184,12 +147,18 @@ def _get_answer(answer: HFSResult) -> Arrays:
     return found
 
 
-def _get_points(points: Any) -> Arrays:
-    """Return points as one array, or those of a sparse matrix."""
-    if not scipy.sparse.issparse(points):
-        return {"points": points}
-    columns, offsets = points.indices.astype(np.int32), points.indptr.astype(np.int64)
-    return {"points": points.data, "points_columns": columns, "points_offsets": offsets}
+def _get_points(points: dict[str, Any]) -> Arrays:
+    """Return points as one array, or those of a sparse matrix, and the names of features."""
+    X: Any = points.get("X_")
+    found: Arrays = {}
+    if "feature_names_in_" in points:
+        found["feature_names"] = np.array(points["feature_names_in_"].tolist(), dtype=str)
+    if scipy.sparse.issparse(X):
+        columns, offsets = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+        found |= {"points": X.data, "points_columns": columns, "points_offsets": offsets}
+    elif X is not None:
+        found["points"] = X
+    return found
 
 
 def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -230,15 +199,34 @@ def _encode(name: str, value: Any) -> object:
 # Reading.
 
 
+def load_labelling(
+    path: str | os.PathLike[str],
+    name: str,
+    kind: type[Problem],
+    narrower: Constraints,
+    arrays: Arrays | None = None,
+) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
+    """Return the labelling, parameters and points of a file; one of another kind is refused.
+
+    `arrays` are those of the file, if it has been read already.
+    """
+    arrays = read_arrays(path) if arrays is None else arrays
+    if "model" not in arrays:
+        raise ValueError(
+            f"{path} holds no {name}; if it holds a sparsifier, use "
+            f"{name}().update(StreamingSparsifier.load(path)) and relabel"
+        )
+    with refuse_damaged(path, name, "fit the model again"):
+        return _from_state(name, kind, narrower, arrays)
+
+
 def _from_state(
     name: str, kind: type[Problem], narrower: Constraints, arrays: Arrays
 ) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
     """Return the labelling that continues from a state, parameters, and attributes of points."""
-    about = _read_about(arrays["model"])
-    _require(
-        about["class"] == name,
-        f"it is one of {about['class']!r:.80}; load it with that class",
-    )
+    about = json.loads(str(arrays["model"]))
+    found, values = about["class"], about["values"]
+    _require(found == name, f"it is one of {found!r:.80}; load it with that class")
     parameters = {
         one: dict(value["items"]) if isinstance(value, dict) else value
         for one, value in about["parameters"].items()
@@ -247,11 +235,8 @@ def _from_state(
         parameters["neighbors"] = "exact"
     p = HFSParameters.check(name, parameters, **narrower)
     check_n_jobs(p.n_jobs)
-    _require(type(about["seed"]) is int, "its seed is not an integer")
-    values = about["values"]
     for one, value in values.items():
         _require(one in VALUES and VALUES[one](value), f"its {one!r:.80} is impossible")
-    _require("method_" in values or not values.get("_is_settled"), "its method is missing")
     kept = _read_kept(p, arrays, about)
     problem = answer = before = None
     if "labels_nodes" in arrays:
@@ -259,26 +244,14 @@ def _from_state(
     if "answer_f" in arrays:
         before = _read_result(arrays)
         if about["answers"]:
-            _require(problem is not None and "gamma_" in values, "its labels are missing")
-            assert problem is not None
-            _check_present(problem, before)
+            if problem is None or "gamma_" not in values:
+                raise ValueError("its labels are missing")
+            _require(_belongs_to(problem, before), "its answer does not fit the labels")
             answer = problem.answer(before, values.get("n_iter_"))
-    found = Labelling(p, kept, problem, answer, before)
+    labelling = Labelling(p, kept, problem, answer, before)
     if problem is not None and answer is None and not about.get("waits"):
-        found = found.solve()  # earlier versions solved when asked
-    return found, parameters, _read_points(arrays, values, kept)
-
-
-def _read_about(text: object) -> dict[str, Any]:
-    text = np.asarray(text)
-    _require(text.dtype.kind == "U" and text.ndim == 0, "its description is missing")
-    about: dict[str, Any] = json.loads(str(text))
-    kinds = {"class": str, "parameters": dict, "values": dict, "nothing": list}
-    names = {*kinds, "seed", "n_nodes", "moment", "answers"}
-    _require(isinstance(about, dict) and names <= set(about), "its description is not complete")
-    for name, kind in kinds.items():
-        _require(isinstance(about[name], kind), f"its {name} are missing")
-    return about
+        labelling = labelling.solve()  # earlier versions solved when asked
+    return labelling, parameters, _read_points(arrays, values, kept)
 
 
 def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptGraph:
@@ -289,10 +262,11 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
         if "node_ids" in arrays or "node_offsets" in arrays:
             kept.store.nodes = NodeTable.from_state(arrays)
     else:
-        _require("parameters" in arrays, "its edges are missing")
         kept.store = StreamingSparsifier.from_state(arrays)
-    kept.moment = _check_moments(about["moment"])
     first, values = about.get("first"), about["values"]
+    moment = {name: check_moment(name, value) for name, value in about["moment"].items()}
+    _require(moment.keys() <= {"at", "since"}, "its moment is wrong")
+    kept.moment = moment
     kept.cut = None if first is None else check_moment("first", first)
     kept.n_nodes = _check_n_nodes(about["n_nodes"], kept)
     kept.staleness = values.get("staleness_", 0.0)
@@ -308,50 +282,33 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
     return kept
 
 
-def _check_moments(moments: Any) -> dict[str, float]:
-    _require(isinstance(moments, dict) and set(moments) <= {"at", "since"}, "its moment is wrong")
-    return {name: check_moment(name, value) for name, value in moments.items()}
-
-
 def _read_problem(
     kind: type[Problem], kept: KeptGraph, p: HFSParameters, arrays: Arrays, values: dict[str, Any]
 ) -> Problem:
     labels = NodeLabels(**_take_all(arrays, "labels", LABELS))
     nodes, proportions, weights = labels
-    n_labels, n_columns = proportions.shape
-    _require(len(nodes) == len(weights) == n_labels > 0, "its labels are not equally many")
-    _require(len(np.unique(nodes)) == n_labels and nodes.min() >= 0, "its labelled nodes are wrong")
-    in_range = (weights >= SMALLEST) & (weights <= LARGEST)
-    _require(in_range.all(), "weights of labels are wrong")
-    if kept.nodes is None:
-        _check_size(int(nodes.max()) + 1, _count_nodes(kept), FAR)
-    else:
-        _require(int(nodes.max()) < len(kept.nodes), "a labelled node has no id")
     known: dict[str, Any] = {"method": values.get("method_", "harmonic")}
+    right = np.isfinite(proportions).all()
     if kind is ClassProblem:
-        known["classes"] = _take(arrays, "model_classes_", None, 1)
+        known["classes"] = classes = _take(arrays, "model_classes_", None, 1)
         known["contradicting"] = _take(arrays, "model_contradicting_", np.int64, 1)
         known["method_losses"] = values.get("method_losses_", {})
-        _check_proportions(p, labels, known["classes"], known["contradicting"])
+        if p.knows_proportions:
+            check_proportions(p.class_prior, classes)
+        right &= len(np.unique(classes)) == proportions.shape[1]
+        right &= np.all(proportions >= 0) and np.allclose(proportions.sum(axis=1), 1.0)
+        right &= np.isin(known["contradicting"], nodes).all()
     else:
-        _require(n_columns == 1, "its values do not fit a regressor")
-        _require(np.isfinite(proportions).all(), "its values must be finite")
+        right &= proportions.shape[1] == 1
+    _require(
+        right
+        and len(np.unique(nodes)) == len(nodes) == len(weights) == len(proportions) > 0
+        and nodes.min() >= 0
+        and (kept.nodes is None or nodes.max() < len(kept.nodes))
+        and np.all((weights >= SMALLEST) & (weights <= LARGEST)),
+        "the parts of its labels do not fit together",
+    )
     return kind.pose(labels, kept, p, **known)
-
-
-def _check_proportions(
-    p: HFSParameters,
-    labels: NodeLabels,
-    classes: NDArray[Any],
-    contradicting: NDArray[np.int64],
-) -> None:
-    proportions = labels.values
-    _require(len(np.unique(classes)) == proportions.shape[1], "its classes do not fit the labels")
-    if p.knows_proportions:
-        check_proportions(p.class_prior, classes)
-    right = np.all(proportions >= 0) and np.allclose(proportions.sum(axis=1), 1.0)
-    _require(right, "proportions of classes must be positive and sum to 1")
-    _require(np.isin(contradicting, labels.nodes).all(), "its contradictions are wrong")
 
 
 def _read_result(arrays: Arrays) -> HFSResult:
@@ -363,14 +320,12 @@ def _read_result(arrays: Arrays) -> HFSResult:
         len(reached) == len(component) == len(columns) == n_nodes > 0
         and len(found["mu"]) in (0, n_columns)
         and columns.shape[1] in (n_columns, n_columns + 1)
-        and len(found["residual"]) == len(found["converged"]) == len(found["iterations"]),
+        and len(found["residual"]) == len(found["converged"]) == len(found["iterations"])
+        and np.isfinite(found["f"]).all()
+        and np.isfinite(columns).all()
+        and 0 <= component.min() <= component.max() < n_nodes
+        and np.bincount(component).min() > 0,
         "the parts of its answer do not fit together",
-    )
-    _require(np.isfinite(found["f"]).all(), "its scores must be finite")
-    _require(np.isfinite(columns).all(), "its answer must be finite")
-    _require(
-        component.min() >= 0 and component.max() < n_nodes and np.bincount(component).min() > 0,
-        "components of its answer are wrong",
     )
     found["passes"] = int(_take(arrays, "answer_passes", np.int64, 0))
     found["stepped_ahead"] = bool(_take(arrays, "answer_stepped_ahead", np.bool_, 0))
@@ -381,26 +336,21 @@ def _read_result(arrays: Arrays) -> HFSResult:
     return HFSResult(**found)
 
 
-def _check_present(problem: Problem, answer: HFSResult) -> None:
-    """Refuse an answer that cannot be the one of the labels and edges."""
-    labels, n_known = problem.labels, problem.n_nodes
-    _require(len(answer.f) == n_known, f"its answer must have {n_known} nodes")
-    _require(answer.f.shape[1] == labels.values.shape[1], "its answer does not fit the labels")
+def _belongs_to(problem: Problem, answer: HFSResult) -> bool:
+    """Whether an answer can be the one of the labels and edges."""
+    labels, shape = problem.labels, (problem.n_nodes, problem.labels.values.shape[1])
+    if answer.f.shape != shape:
+        return False
     sizes = np.bincount(answer.component)
     at = answer.component[labels.nodes]
     used = at[sizes[at] > 1] if np.any(sizes[at] > 1) else at  # as `split_by_edges`
-    same = np.array_equal(answer.reached, np.isin(answer.component, used))
-    _require(same, "the components of its answer do not fit the labels")
+    fits = np.array_equal(answer.reached, np.isin(answer.component, used))
     if answer.left_out is not None:
         chosen, f, means = answer.left_out
-        _require(
-            f.shape == means.shape == (len(chosen), answer.f.shape[1])
-            and len(chosen) > 0
-            and int(chosen.min()) >= 0
-            and int(chosen.max()) < len(used)
-            and bool(np.isfinite(f).all() and np.isfinite(means).all()),
-            "its leave-one-out scores do not fit the labels",
-        )
+        fits &= f.shape == means.shape == (len(chosen), shape[1])
+        fits &= 0 <= int(chosen.min()) <= int(chosen.max()) < len(used)
+        fits &= bool(np.isfinite(f).all() and np.isfinite(means).all())
+    return fits
 
 
 def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dict[str, Any]:
@@ -408,13 +358,16 @@ def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dic
     width = values.get("n_features_in_")
     found: dict[str, Any] = {} if width is None else {"n_features_in_": width}
     if "points" in arrays:
-        points = np.asarray(arrays["points"])
-        n_known = _count_nodes(kept)
-        is_number = points.dtype in (np.uint8, np.float32, np.float64)
-        _require(is_number and np.isfinite(points).all(), "points must be finite numbers")
+        points = data = np.asarray(arrays["points"])
+        shape = max(_count_edge_nodes(kept), kept.n_nodes or 0), width
+        fits = data.dtype in (np.uint8, np.float32, np.float64) and np.isfinite(data).all()
         if "points_offsets" in arrays:
-            points = _read_sparse(arrays, points, (n_known, width))
-        _require(points.shape == (n_known, width), f"points must have shape {(n_known, width)}")
+            columns = _take(arrays, "points_columns", np.int32, 1)
+            offsets = _take(arrays, "points_offsets", np.int64, 1)
+            points = scipy.sparse.csr_array((data, columns, offsets), shape=shape)
+            points.check_format(full_check=True)
+            fits = fits and data.dtype != np.uint8 and points.nnz == len(data)
+        _require(fits and points.shape == shape, f"points must be finite numbers of shape {shape}")
         found["X_"] = points
     if "feature_names" in arrays:
         names = np.asarray(arrays["feature_names"])
@@ -423,41 +376,22 @@ def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dic
     return found
 
 
-def _read_sparse(arrays: Arrays, data: NDArray[Any], shape: tuple[int, Any]) -> Any:
-    """Return the CSR matrix of points; its arrays may be anything."""
-    columns = _take(arrays, "points_columns", np.int32, 1)
-    offsets = _take(arrays, "points_offsets", np.int64, 1)
-    _require(data.dtype != np.uint8 and data.shape == columns.shape, "sparse points do not fit")
-    points = scipy.sparse.csr_array((data, columns, offsets), shape=shape)
-    points.check_format(full_check=True)
-    _require(points.nnz == len(data), "sparse points do not fit")
-    return points
-
-
 def _count_edge_nodes(kept: KeptGraph) -> int:
     if isinstance(kept.store, AllEdges):
         return kept.store.n_nodes
     return int(kept.store.stats_["n_nodes"])
 
 
-def _count_nodes(kept: KeptGraph) -> int:
-    return max(_count_edge_nodes(kept), kept.n_nodes or 0)
-
-
 def _check_n_nodes(n_nodes: int | None, kept: KeptGraph) -> int | None:
-    """Return the number of nodes that was given."""
+    """Return the number of nodes that was given; there must be memory for them."""
     if n_nodes is not None:
+        n_known = _count_edge_nodes(kept)
         _require(type(n_nodes) is int and n_nodes >= 0, f"n_nodes = {n_nodes!r:.80} is impossible")
-        _check_size(n_nodes, _count_edge_nodes(kept), ISOLATED)
+        _require(
+            n_nodes <= 2 * n_known + ISOLATED,
+            f"{n_nodes} nodes are too many for edges between {n_known}; number the nodes 0, 1, ...",
+        )
     return n_nodes
-
-
-def _check_size(n_nodes: float, n_known: int, room: int) -> None:
-    """Refuse nodes far beyond those of the edges, for which there would be no memory."""
-    _require(
-        n_nodes <= 2 * n_known + room,
-        f"{n_nodes} nodes are too many for edges between {n_known}; number the nodes 0, 1, 2, ...",
-    )
 
 
 def _take_all(arrays: Arrays, prefix: str, expected: Expected) -> Arrays:
@@ -466,7 +400,6 @@ def _take_all(arrays: Arrays, prefix: str, expected: Expected) -> Arrays:
 
 def _take(arrays: Arrays, name: str, dtype: DTypeLike | None, ndim: int) -> NDArray[Any]:
     """Return an array of the right type and number of dimensions."""
-    _require(name in arrays, f"{name} is missing")
     array: NDArray[Any] = np.asarray(arrays[name])
     fits = array.dtype.kind in CLASSES if dtype is None else array.dtype == np.dtype(dtype)
     _require(fits and array.ndim == ndim, f"{name} has dtype {array.dtype} and shape {array.shape}")

@@ -159,25 +159,18 @@ def suggest_neighbors(
             f"at least one of the candidates must be below the number of points, {len(points)}, "
             f"got {list(candidates)}"
         )
-    accuracy, error, reached, components = [], [], [], []
+    found = []
     for k in sizes:
         graph = Affinity("knn", k, weights, n_jobs=n_jobs).edges(points).to_graph(len(points))
         right = [_accuracy_of(graph, nodes, codes, len(classes), kept, n_jobs) for kept in splits]
-        accuracy.append(float(np.mean(right)) if right else np.nan)
-        error.append(float(np.std(right) / np.sqrt(len(right))) if right else np.nan)
+        mean = float(np.mean(right)) if right else np.nan
+        error = float(np.std(right) / np.sqrt(len(right))) if right else np.nan
         count, component = graph.components()
-        reached.append(float(np.isin(component, component[nodes]).mean()))
-        components.append(count)
-    return NeighborAdvice(
-        _choose(sizes, accuracy, error, reached),
-        tuple(sizes),
-        tuple(accuracy),
-        tuple(error),
-        tuple(reached),
-        tuple(components),
-        len(nodes),
-        len(points),
-    )
+        found.append((mean, error, float(np.isin(component, component[nodes]).mean()), count))
+    accuracy, errors, reached, components = zip(*found, strict=True)
+    chosen = _choose(sizes, accuracy, errors, reached)
+    measured = tuple(sizes), accuracy, errors, reached, components
+    return NeighborAdvice(chosen, *measured, len(nodes), len(points))
 
 
 def _sample(
@@ -228,7 +221,10 @@ def _accuracy_of(
 
 
 def _choose(
-    sizes: list[int], accuracy: list[float], error: list[float], reached: list[float]
+    sizes: list[int],
+    accuracy: tuple[float, ...],
+    error: tuple[float, ...],
+    reached: tuple[float, ...],
 ) -> int:
     """Return the smallest number with about the best accuracy that reaches about as many points."""
     if np.isnan(accuracy[0]):

@@ -16,7 +16,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,7 @@ from ohmlearn.edges.wrapped import WrappedEdges
 from ohmlearn.errors import InputError, OhmWarning, Param, Place, SourceError
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
-from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
+from ohmlearn.estimators.model_file import load_labelling, save_labelling
 from ohmlearn.estimators.problem import ClassProblem, Problem
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.event_ids import recall
@@ -164,7 +164,7 @@ class StateFile:
                 f"the middle of a file",
                 remedy="finish with the version that wrote it, or start over with another file",
             )
-        elif is_model(arrays):
+        elif "model" in arrays:
             found, _, self._points = load_labelling(self.path, NAME, ClassProblem, {}, arrays)
         else:
             found = continue_with(StreamingSparsifier.load(self.path))
@@ -277,7 +277,7 @@ class Recorded(WrappedEdges):
         self._by_digest = {x.get("digest"): x for x in self._ledger}
         self.notes = list(skipped.values())  # which sources are skipped, and why
         for at, path in enumerate(inner.sources):
-            source = self._describe(path) | {"where": inner.options.where}
+            source = describe_source(path, self._by_status) | {"where": inner.options.where}
             self._entries.append(source)
             if at not in skipped and source["size"] is not None and self._is_known(at, source):
                 self._skipped.add(at)
@@ -346,17 +346,6 @@ class Recorded(WrappedEdges):
         self._state.save_edges(self._found, only_if_cheap=not is_pipe)
         if is_pipe:
             self._pipes.add(at)
-
-    def _describe(self, path: str) -> Source:
-        """Describe a source; a file that has not changed since it was read is not read for that."""
-        if os.path.isfile(path):
-            status = os.stat(path)
-            other = self._by_status.get((path, status.st_mtime_ns))
-            if other is not None and other.get("size") == status.st_size:
-                return {
-                    key: other.get(key) for key in ("name", "path", "size", "changed", "sample")
-                }
-        return describe_source(path)
 
     def _is_known(self, at: int, source: Source) -> bool:
         """Whether the ledger, or an earlier source, has the same content; refuse part of it."""
@@ -462,11 +451,12 @@ class EdgeDigest:
         return "".join(f"{number:08x}" for number in (self.n_edges, *self._sums))
 
 
-def describe_source(path: str) -> Source:
+def describe_source(path: str, known: Mapping[tuple[Any, Any], Source]) -> Source:
     """Return name, path, size, time of the last change, and a digest of some blocks of a file.
 
     A small file is in the digest as a whole; of a remote file, only its ends. A pipe has a name
-    only.
+    only. A file that has not changed since it was read, according to the sources `known` by path
+    and time, is not read for that.
     """
     if is_remote(path):
         found = describe_remote(path)
@@ -478,9 +468,10 @@ def describe_source(path: str) -> Source:
         return {"name": path, "path": path, "size": None, "changed": None, "sample": None}
     status = os.stat(path)
     about = {"size": status.st_size, "changed": status.st_mtime_ns}
-    return {
-        "name": Path(path).name, "path": path, **about, "sample": _sample(path, status.st_size),
-    }  # fmt: skip
+    other = known.get((path, status.st_mtime_ns), {})
+    is_same = other.get("size") == status.st_size
+    sample = other.get("sample") if is_same else _sample(path, status.st_size)
+    return {"name": Path(path).name, "path": path, **about, "sample": sample}
 
 
 def _sample(path: str, size: int) -> str:

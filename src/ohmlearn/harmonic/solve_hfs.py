@@ -28,7 +28,6 @@ from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
 from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, Normalization, RestartSystem
 from ohmlearn.harmonic.leave_one_out import (
-    Responses,
     average_around,
     average_in,
     leave_out_labels,
@@ -197,7 +196,7 @@ def solve_hfs(
     elif not excess.max() <= 1.0:
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
-    if labels is not None:
+    if leave_out is not None:
         average = average_in(h, system.labelled[labels], f)
         responses = respond(solver, labels, tol)
         left_out = leave_out_labels(system, f, mu, average, h.degrees, responses)
@@ -324,13 +323,8 @@ def refine(
     source = edges.open_passes(component, "refine", n_jobs, h.view)
     with phase("solving on the edges kept", verbose):
         solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
-        responses: Responses | None = None
-        if labels is not None:
-            responses = respond(solver, labels, RESPONSE_TOL, keep=True)
-    if responses is not None and labels is not None:
-        source.watched = responses.x, system.labelled[labels]
-    else:  # only degrees are wanted
-        source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
+        responses = respond(solver, labels, RESPONSE_TOL, keep=True)
+    source.watched = responses.x, system.labelled[labels]  # without any, the degrees are wanted
 
     # Least quotient of two energies seen, of the full graph over the sparsifier or the reverse.
     closeness = 1.0
@@ -373,13 +367,9 @@ def refine(
         with phase(this_pass):
             going = cg.step(multiply)
     left_out = None
-    is_close = closeness >= CLOSE  # else responses on h tell little about those on all edges
-    if (
-        responses is not None
-        and is_close
-        and source.degrees is not None
-        and source.sums is not None
-    ):
+    # If h is not close to all edges, responses on it tell little about those on all edges.
+    wants_left_out = leave_out is not None and closeness >= CLOSE
+    if wants_left_out and source.degrees is not None and source.sums is not None:
         # From the neighbours before the last step; that step itself, if it is a Jacobi step, takes
         # the mean over them as well.
         nodes, degrees = system.labelled[responses.labels], source.degrees
@@ -446,10 +436,10 @@ def make_system(
     return HFSSystem(component, labelled, Y, normalization=normalization, caller=caller, **options)
 
 
-def _check_left_out(leave_out: ArrayLike | None, system: HFSSystem) -> NDArray[np.int64] | None:
-    """Return positions of labels, or None."""
+def _check_left_out(leave_out: ArrayLike | None, system: HFSSystem) -> NDArray[np.int64]:
+    """Return positions of labels, none by default."""
     if leave_out is None:
-        return None
+        return np.empty(0, np.int64)
     labels = check_node_ids(leave_out, "leave_out").astype(np.int64)
     bad = np.flatnonzero((labels < 0) | (labels >= len(system.labelled)))
     if len(bad) > 0:

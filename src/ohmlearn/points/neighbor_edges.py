@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -15,7 +16,6 @@ from ohmlearn._phases import phase
 from ohmlearn._sharing import Shared
 from ohmlearn.checks.parameters import check_option, require_extra
 from ohmlearn.edges import Batch
-from ohmlearn.points.approximate_knn import find_with_faiss
 from ohmlearn.points.exact_neighbors import check_neighbor_points, find_neighbors
 from ohmlearn.points.point_arrays import (
     PAIRS,
@@ -32,6 +32,9 @@ from ohmlearn.points.point_arrays import (
 METHODS = ("exact", "faiss")
 KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
 MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster
+EXACT_BELOW = 20_000  # points; faiss compares all pairs of fewer, which is fast enough
+PROBED = 32  # cells of 4 sqrt(n) that faiss searches
+FAISS_ROWS = 4096  # points whose distances are computed at the same time
 Method = Literal["exact", "faiss"]
 Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
 
@@ -146,7 +149,53 @@ class FaissKnnEdges(KnnEdges):
             )
 
     def _find(self) -> Neighbors:
-        return find_with_faiss(self._x, self.n_neighbors, self._threads)
+        return _find_with_faiss(self._x, self.n_neighbors, self._threads)
+
+
+def _find_with_faiss(x: NDArray[Any], k: int, threads: int) -> Neighbors:
+    """Return (n, k) indices of neighbours, without the points themselves, and squared distances.
+
+    Cells may hold fewer than k points; then a row ends with -1, and distances of 0.
+    """
+    # Centred because faiss computes in float32 only.
+    centred = np.ascontiguousarray(x - x.mean(axis=0, dtype=np.float64), dtype=np.float32)
+    index = _search_with_faiss(centred, k, threads).astype(np.int32)
+    squares = np.zeros(index.shape)
+    for begin in range(0, len(x), FAISS_ROWS):
+        near = index[begin : begin + FAISS_ROWS]
+        own = centred[begin : begin + FAISS_ROWS, np.newaxis]
+        for column in range(k):
+            difference = own[:, 0] - centred[near[:, column]]
+            squares[begin : begin + FAISS_ROWS, column] = np.einsum(
+                "ij,ij->i", difference, difference, dtype=np.float64
+            )
+    squares[index < 0] = 0.0
+    return index, squares
+
+
+def _search_with_faiss(x: NDArray[np.float32], k: int, threads: int) -> NDArray[np.int64]:
+    faiss = require_extra("faiss", "knn")
+    n, dims = x.shape
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)  # training in several threads gives different cells each time
+    try:
+        if n < EXACT_BELOW:
+            index = faiss.IndexFlatL2(dims)
+        else:
+            cells = int(4 * math.sqrt(n))
+            index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dims), dims, cells)
+            index.train(x)
+            index.nprobe = PROBED
+        index.add(x)
+        faiss.omp_set_num_threads(threads)
+        found = index.search(x, k + 1)[1]
+    finally:
+        faiss.omp_set_num_threads(before)
+    own = np.arange(n)[:, None]
+    is_self = found == own
+    is_self[~is_self.any(axis=1), -1] = True  # hidden among its copies: drop the farthest
+    near: NDArray[np.int64] = found[~is_self].reshape(n, k)
+    return near
 
 
 class Sweeps:
