@@ -9,6 +9,7 @@ from sklearn.semi_supervised import LabelPropagation
 from ohmlearn import Graph, gallery
 from ohmlearn.estimators import HFSClassifier, HFSRegressor
 from ohmlearn.estimators.label_input import find_classes
+from ohmlearn.points import knn_edges
 
 KARATE = Graph.from_networkx(networkx.karate_club_graph())
 SIDES = {0: "Mr. Hi", 33: "Officer"}
@@ -151,6 +152,24 @@ def test_automatic_gamma():
         assert sparse.gamma_ == pytest.approx(exact.gamma_)
     numbers = HFSRegressor(epsilon=None).fit_edges(graph, {0: 1.0, 1: 2.0})
     assert numbers.gamma_ * 2 * 49 == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+def test_batches_threads_and_kinds_of_edges_make_no_difference():
+    stream = knn_edges(POINTS, n_neighbors=300, weights="uniform")
+    u, v = (np.concatenate([batch[i] for batch in stream]) for i in (0, 1))
+    expected = HFSClassifier(random_state=5).fit_edges(stream, LABELS).scores_
+    cuts = np.array_split(np.arange(len(u)), 7)
+    for edges, jobs in [
+        ((u, v), None),
+        ([(u[cut], v[cut]) for cut in cuts], 2),
+        ([(u[cut], v[cut], np.ones(len(cut))) for cut in cuts], None),
+    ]:
+        model = HFSClassifier(random_state=5, n_jobs=jobs).fit_edges(edges, LABELS, n_nodes=1210)
+        assert np.array_equal(model.scores_, expected)
+    from_points = HFSClassifier(random_state=5, n_neighbors=300, weights="uniform")
+    from_points.fit(POINTS, LABELS)
+    assert np.array_equal(from_points.scores_, expected)
 
 
 def test_matrices_points_and_graphs_agree():

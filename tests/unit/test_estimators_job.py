@@ -149,6 +149,20 @@ def test_snapshots_that_drop_edges_are_refined():
     np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-8)
 
 
+@pytest.mark.parametrize("epsilon", [0.8, None])
+def test_update_takes_the_ids_of_its_first_stream(tmp_path, epsilon):
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, names in zip(paths, ("xyz", "pqr"), strict=True):
+        path.write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in pairwise(names)))
+    first = read_edges(paths[0])
+    model = HFSClassifier(epsilon=epsilon).update(first).relabel({"x": "a", "z": "b"})
+    with pytest.raises(ValueError, match=r"read_edges\(..., nodes=first.nodes\)"):
+        model.update(read_edges(paths[1]))
+    with pytest.warns(UserWarning, match="3 of 6 nodes are in components without a label"):
+        model.update(read_edges(paths[1], nodes=first.nodes)).relabel({"x": "a", "z": "b"})
+    assert len(model.transduction_) == 6
+
+
 def test_refining_goes_on_from_the_present_answer():
     graph = gallery.complete(300)
     labels = {0: "a", 1: "b", 2: "a"}
