@@ -5,6 +5,10 @@ from typing import Any
 
 CUT = 200  # characters of a value
 STYLE = "text-align: left"
+# Of pictures.
+INK = "#1b2a38"  # dark enough for a PNG on white; replaced by currentColor in a page
+# Distinguishable on white and on black, and by most colour-blind readers.
+COLOURS = ("#3987c9", "#e0793a", "#3d9b73", "#9a6fd0", "#8b9199")
 
 
 class Shown:

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
+from memory_folder import make_memory_folder
 from refuses import refuses
 
 from ohmlearn import (
@@ -26,6 +28,13 @@ from ohmlearn.edge_log import LogError
 
 pytest.importorskip("pyarrow")
 import log_writer
+
+
+@pytest.fixture
+def folder():
+    place = make_memory_folder()
+    yield place / "log"
+    shutil.rmtree(place)
 
 
 def edges_of(log):

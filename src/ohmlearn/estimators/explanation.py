@@ -377,29 +377,29 @@ class _Work:
         classes = self.problem.classes
         return _plain(classes[np.argmax(values)]) if classes.size else float(values[0])
 
-    @cached_property
-    def _left_out(self) -> tuple[NDArray[np.int64], Floats]:
-        """Leave-one-out scores: positions of labels, and scores."""
-        return self.answer.left_out_scores[:2]
+    def _scores_left_out(self) -> Floats:
+        """Return what each label becomes where it is left out: the score that its node gets.
 
-    def _moves(self, column: int, label: int) -> list[Floats] | None:
-        """Return how removing a label changes the scores of the node, for each part."""
-        labels, left = self._left_out
-        at = np.flatnonzero(labels == label)
-        if len(at) == 0 or len(self.parts) > 1:
-            return None
-        part, rows = self.parts[0], self._row(self.rows[0])
-        step = rows[self.used.nodes[label], column] * self.used.weights[label]
-        return [step * (left[at[0]] - part.values[label])]
+        NaN if it is not known. A random walk only loses the walks that end at the label.
+        """
+        if self.parts[0].method == "restart":
+            return np.zeros_like(self.used.values)
+        found = np.full(self.parts[0].values.shape, np.nan)
+        labels, scores, _ = self.answer.left_out_scores
+        found[labels] = scores
+        return found
+
+    def _steps(self, column: int) -> Floats:
+        """Return how leaving out each label changes the scores of a node."""
+        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
+        steps: Floats = g[:, np.newaxis] * (self._scores_left_out() - self.parts[0].values)
+        return steps
 
     def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
         """Return the margin without each of some labels; the others count as before."""
         one, part = self.asked[column], self.parts[0]
-        found = np.full(len(chosen), np.nan)
-        for at, label in enumerate(chosen):
-            moves = self._moves(column, int(label))
-            if moves is not None:
-                found[at] = one.margin + part.factor[column] * float(moves[0] @ part.sigma[column])
+        steps = self._steps(column)[chosen] @ part.sigma[column]
+        found: Floats = one.margin + part.factor[column] * steps
         return found
 
     # Edges.
@@ -513,11 +513,9 @@ class _Work:
         one, part = self.asked[column], self.parts[0]
         g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
         scores, counts = g @ part.values, self.used.weights @ part.values
-        labels, left = self._left_out
-        steps = np.zeros((len(g), part.values.shape[1]))
-        fewer = np.zeros_like(steps)
+        steps, fewer = np.zeros_like(part.values), np.zeros_like(part.values)
         if kind == "removed":
-            steps[labels] = g[labels, np.newaxis] * (left - part.values[labels])
+            steps = np.nan_to_num(self._steps(column))
             fewer = -self.used.weights[:, np.newaxis] * part.values
         else:
             moved = part.values[:, one.code]

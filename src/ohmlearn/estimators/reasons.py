@@ -259,6 +259,22 @@ class Explanation:
         ]
         return pd.DataFrame(rows, columns=["what", *LabelReason._fields])
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the node, the labels that pull it, and the paths between them, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from ohmlearn.estimators.reasons_plot import draw_reasons
+
+        return draw_reasons(self, ax)
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(str(one.node))}</td><td>{escape(str(one.label))}</td>"

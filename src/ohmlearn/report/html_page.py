@@ -17,11 +17,9 @@ from typing import Any, Self
 
 from ohmlearn import __version__
 from ohmlearn._arrays_file import write_whole
+from ohmlearn._display import COLOURS as COLOURS
+from ohmlearn._display import INK as INK
 from ohmlearn.checks.parameters import require_extra
-
-INK = "#1b2a38"  # dark enough for a PNG on white; replaced by currentColor in a page
-# Distinguishable on white and on black, and by most colour-blind readers.
-COLOURS = ("#3987c9", "#e0793a", "#3d9b73", "#9a6fd0", "#8b9199")
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b2a38; --soft: #5d6b78; --line: #d5dbe1;
