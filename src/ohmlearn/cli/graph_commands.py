@@ -1,6 +1,5 @@
 """Commands on a graph in files: info, sparsify, certify, resistance, solve."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import summarise
+from ohmlearn.cli.messages import print_json, summarise
 from ohmlearn.cli.open_edges import Forgetting, check_ids, find_ids, open_edges, watch_edges
 from ohmlearn.cli.outputs import check_outputs, check_table, write_output
 
@@ -40,7 +39,7 @@ def info(**options: Any) -> None:
     figures["columns"] = stream.columns
     figures["time_unit"] = stream.time_unit
     if options["as_json"]:
-        click.echo(json.dumps(figures))
+        print_json(figures)
         return
     low, middle, high = figures["degree_quartiles"]
     largest = figures["largest_component"]
@@ -194,12 +193,7 @@ def certify(h: str, **options: Any) -> None:
         names = [field.name for field in fields(found) if field.name != "nodes"]
         figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}
         figures |= {name: found.ids(figures[name]) for name in ("lost_edge", "extra_edge")}
-        finite = {  # JSON has neither infinity nor NaN
-            name: value if abs(value) < float("inf") else str(value)
-            for name, value in figures.items()
-            if isinstance(value, float)
-        }
-        click.echo(json.dumps(figures | finite))
+        print_json(figures)
     else:
         click.echo(str(found))
 

@@ -1,4 +1,4 @@
-"""Progress on stderr: for a job in steps, and for one in phases that reads edges."""
+"""Progress on stderr, for a job in phases that reads edges."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 from ohmlearn._phases import Phase
@@ -14,43 +14,6 @@ from ohmlearn.report.process_cost import peak_memory
 
 INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
 SURE = 0.05  # fraction of a pass after which its own speed is known better than that of the last
-
-
-class Progress:
-    """Counts steps up to `total`, and prints a message for each step.
-
-    On a terminal, and if rich is installed, it shows a progress bar; otherwise plain lines.
-    """
-
-    def __init__(self, total: int, title: str) -> None:
-        self.total, self.title, self.done = total, title, 0
-        self._stack = ExitStack()
-        self._bar: Any = None
-        self._start = time.perf_counter()
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            try:
-                from rich.console import Console
-                from rich.progress import Progress as Bar
-            except ImportError:
-                return self
-            self._bar = self._stack.enter_context(Bar(console=Console(stderr=True)))
-            self._task = self._bar.add_task(self.title, total=self.total)
-        return self
-
-    def step(self, message: str) -> None:
-        """Count one more step and print its message."""
-        self.done += 1
-        if self._bar is not None:
-            self._bar.console.print(message, markup=False, highlight=False)
-            self._bar.advance(self._task)
-            return
-        seconds = time.perf_counter() - self._start
-        print(f"[{self.done}/{self.total}, {seconds:.0f} s] {message}", file=sys.stderr, flush=True)
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
 
 class StatusLine:
