@@ -1,6 +1,6 @@
 """``label --state``: what a run adds to the model in a file, and what its options mean for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
@@ -11,7 +11,7 @@ import numpy as np
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
-from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted, sparsifier_for
+from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted
 from ohmlearn.cli.label_model import (
     as_list,
     check_feature_ids,
@@ -73,11 +73,9 @@ def label_with_state(
     if not state.exists and not options["edges"]:
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
 
-    def start() -> Labelling:
-        first = {**options, "passes": options["passes"] or 1}
-        p = make_parameters(first, True, labels, **forgetting.parameters)
-        sparsifier = sparsifier_for(options, None, forgetting, labels)
-        return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
+    def start(classes: Collection[Any] = ()) -> Labelling:
+        p = make_parameters(options, None, labels, forgetting.parameters, classes)
+        return Labelling(p, KeptGraph.start(p))
 
     load = partial(load_state, state, options, start)
     before = None if labels is None and not state.exists else load()
@@ -87,7 +85,8 @@ def label_with_state(
     check_classes(classes, options)
     sparsifier, nodes = before.kept.sparsifier, before.kept.nodes
     assert sparsifier is not None
-    asked = sparsifier_for(options, None, forgetting, labels, classes)
+    asked = start(classes).kept.sparsifier
+    assert asked is not None
     _check_options(state.path, sparsifier, asked)
     features = files = None
     answer: ClassAnswer | FeatureClassAnswer | None = None
@@ -136,7 +135,8 @@ def load_state(
     def continue_with(kept: StreamingSparsifier) -> Labelling:
         budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
         times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
-        p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
+        own = {**options, **budget, "memory": None, "seed": kept.seed}
+        p = make_parameters(own, None, None, times)
         return Labelling(p, KeptGraph.start(p, sparsifier=kept))
 
     found, threads = state.load(continue_with, start), options["threads"]

@@ -49,19 +49,35 @@ RENAMED = {
 
 
 class Option(click.Option):
-    """An option in a group of the help; ``--help`` shows only those that are common."""
+    """An option in a group of the help; ``--help`` shows only those that are common.
+
+    Without the option that it `needs`, it is refused.
+    """
 
     def __init__(
-        self, *names: Any, group: str = "Options", common: bool = False, **more: Any
+        self,
+        *names: Any,
+        group: str = "Options",
+        common: bool = False,
+        needs: str = "",
+        **more: Any,
     ) -> None:
         super().__init__(*names, **more)
-        self.group, self.common = group, common
+        self.group, self.common, self.needs = group, common, needs
         if self.metavar is None and isinstance(self.type, click.IntRange | click.FloatRange):
             self.metavar = "N" if isinstance(self.type, click.IntRange) else "FRACTION"
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return what follows the help in brackets; not the range of a number."""
         return {name: one for name, one in super().get_help_extra(ctx).items() if name != "range"}
+
+    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
+        """Read the value."""
+        if self.needs and self.name in opts:
+            needed = next(one.name for one in ctx.command.params if self.needs in one.opts)
+            if needed not in opts:
+                raise click.UsageError(f"{self.opts[0]} needs {self.needs}")
+        return super().handle_parse_result(ctx, opts, args)
 
 
 class KeyValues(Option):
@@ -397,7 +413,7 @@ FORGETTING = (
     ),
 )  # fmt: skip
 READ_LABELS = option(
-    "--read-labels", cls=KeyValues, group="Input",
+    "--read-labels", cls=KeyValues, group="Input", needs="--labels",
     keys={
         "node": ("node_col", as_column, None),
         "label": ("label_col", as_column, None),
@@ -414,7 +430,7 @@ FEATURES = (
         "categories, and values may be missing.",
     ),
     option(
-        "--read-features", cls=KeyValues, group="Input",
+        "--read-features", cls=KeyValues, group="Input", needs="--features",
         keys={
             "node": ("feature_node_col", as_column, None),
             "columns": ("feature_cols", _as_names, None),
