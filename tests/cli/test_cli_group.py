@@ -45,22 +45,6 @@ print("heavy:", sorted(heavy & sys.modules.keys()))
     assert run.stdout.endswith("heavy: []\n")
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["no-such-command"], "No such command 'no-such-command'"),
-        (["demo", "--points", "10"], "10 is not in the range 300<=x<=100000"),
-        (["demo", "--seed", "-1"], "-1 is not in the range x>=0"),
-        (["demo", "-o", "."], "File '.' is a directory"),
-        (["paper", "run", "--paper-scheme", "most"], "'most' is not one of 'none', 'some', 'all'"),
-    ],
-)
-def test_wrong_usage_exits_with_2(args: list[str], message: str):
-    result = invoke(*args)
-    assert result.exit_code == 2
-    assert message in result.output
-
-
 @pytest.mark.parametrize("command", ["demo", "paper run"])
 def test_missing_extra_is_one_line_naming_the_install_command(
     monkeypatch: pytest.MonkeyPatch, command: str

@@ -4,17 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from commands import invoke as run
-from commands import read_rows, summary_of
+from commands import invoke, read_rows, refuse, succeed, summary_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
 N = 40
-
-
-def run_two(*args: object) -> Result:
-    """Run a command on edges between two kinds of nodes."""
-    return run(*args, "--bipartite", "columns")
+TWO = ("--bipartite", "columns")
 
 
 def write_edges(path: Path, headings: str = "user,item", seed: int = 0) -> Path:
@@ -40,8 +34,7 @@ def known(tmp_path: Path) -> Path:
 
 def test_labels_of_both_kinds(tmp_path: Path, known: Path):
     edges, out = write_edges(tmp_path / "e.csv"), tmp_path / "out.csv"
-    result = run_two("label", edges, "--labels", known, "-o", out)
-    assert result.exit_code == 0, result.output
+    result = succeed("label", edges, "--labels", known, "-o", out, *TWO)
     assert "two kinds of nodes (user:..., item:...) (guessed)" in result.output
     assert "80, 8 of them with a label given" in result.output
     answers = read_answers(out)
@@ -49,22 +42,18 @@ def test_labels_of_both_kinds(tmp_path: Path, known: Path):
     assert all(label == "eo"[int(node.partition(":")[2]) % 2] for node, label in answers.items())
     assert {node.partition(":")[0] for node in answers} == {"user", "item"}
 
-    result = run("label", edges, "--labels", known, "-o", out, "--bipartite", "no")
+    result = invoke("label", edges, "--labels", known, "-o", out, "--bipartite", "no")
     assert "40, 8 of them with a label given" in result.output
     write_edges(edges, "src,dst")
     known.write_text(known.read_text().replace("user_id", "kunde"))
-    result = run(
-        "label", edges, "--bipartite", "kunde,ware", "--labels", known, "-o", out, "--quiet"
-    )
-    assert result.exit_code == 0, result.output
+    succeed("label", edges, "--bipartite", "kunde,ware", "--labels", known, "-o", out, "--quiet")
     assert read_answers(out)["ware:17"] == "o"
 
 
 def test_a_plain_id_of_a_label_is_refused(tmp_path: Path, known: Path):
     edges = write_edges(tmp_path / "e.csv")
     known.write_text(known.read_text().replace("user_id", "node"))
-    result = run_two("label", edges, "--labels", known, "-o", tmp_path / "out.csv")
-    assert result.exit_code == 2
+    result = refuse("label", edges, "--labels", known, "-o", tmp_path / "out.csv", *TWO)
     problem = "known.csv: '0' may be of several kinds of nodes; write it as 'user:0' or"
     assert problem in result.output
 
@@ -74,7 +63,7 @@ def test_the_command_of_a_report_is_complete(tmp_path: Path, known: Path):
     edges, page = write_edges(tmp_path / "e.csv"), tmp_path / "page.html"
     known.write_text("node,label\n0,e\n1,o\n2,e\n3,o\n")
     words = ("label", edges, "--labels", known, "-o", tmp_path / "out.csv", "--report", page)
-    assert run(*words, "--bipartite", "no", "--read", "header=yes").exit_code == 0
+    succeed(*words, "--bipartite", "no", "--read", "header=yes")
     text = page.read_text()
     assert "--bipartite", "no" in text
     assert "--read", "header=yes" in text
@@ -83,34 +72,33 @@ def test_the_command_of_a_report_is_complete(tmp_path: Path, known: Path):
 
 def test_options_of_kinds(tmp_path: Path):
     edges = write_edges(tmp_path / "e.csv", "shop,tag")
-    result = run("info", edges)
+    result = invoke("info", edges)
     assert "is in both columns, 'shop' and 'tag', and is read as one node" in result.output
     assert "use --bipartite shop,tag, if not, --bipartite no" in result.output
-    assert run("info", edges, "--bipartite", "no").stderr.count("\n") == 1
-    assert "Nodes        80" in run("info", edges, "--bipartite", "columns").output
+    assert invoke("info", edges, "--bipartite", "no").stderr.count("\n") == 1
+    assert "Nodes        80" in invoke("info", edges, "--bipartite", "columns").output
 
 
 def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):
     state, out = tmp_path / "s.ohm", tmp_path / "out.csv"
     first, second = write_edges(tmp_path / "a.csv"), tmp_path / "b.csv"
     command = ("label", "--state", state, "-o", out, "--quiet")
-    assert run_two(*command, first, "--labels", known).exit_code == 0
+    succeed(*command, first, "--labels", known, *TWO)
     before = state.read_bytes()
-    for execute, headings, problem in (
-        (run, "src,dst", "nodes are of the kinds user and item, so ids start with one"),
-        (run_two, "customer,product", "has the kinds customer and product, but the nodes so far"),
+    for more, headings, problem in (
+        ((), "src,dst", "nodes are of the kinds user and item, so ids start with one"),
+        (TWO, "customer,product", "has the kinds customer and product, but the nodes so far"),
     ):
-        result = execute(*command, write_edges(second, headings, 1))
-        assert result.exit_code == 2
+        result = refuse(*command, write_edges(second, headings, 1), *more)
         assert problem in result.output
         assert "if they are the same, use --bipartite user,item" in result.output
         assert state.read_bytes() == before
-    assert run(*command, second, "--bipartite", "user,item").exit_code == 0
-    assert run_two(*command, write_edges(second, "user,item", 2), "--labels", known).exit_code == 0
+    succeed(*command, second, "--bipartite", "user,item")
+    succeed(*command, write_edges(second, "user,item", 2), "--labels", known, *TWO)
     answers = read_answers(out)
     assert len(answers) == 2 * N
     known.write_text("user,label\n0,x\n1,o\n")
-    result = run("label", "--state", state, "-o", out, "--labels", known, "--json")
+    result = invoke("label --state", state, "-o", out, "--labels", known, "--json")
     counts = summary_of(result)["state"]["labels"]
     assert counts == {"kept": 6, "replaced": 2, "new": 0}
 
@@ -120,39 +108,34 @@ def test_a_state_without_kinds_refuses_them(tmp_path: Path):
     known.write_text("node,label\n0,e\n1,o\n")
     command = ("label", "--state", state, "-o", out, "--quiet")
     first = write_edges(tmp_path / "a.csv", "src,dst")
-    assert run(*command, first, "--labels", known).exit_code == 0
+    succeed(*command, first, "--labels", known)
     second = write_edges(tmp_path / "b.csv", seed=1)
-    result = run_two(*command, second)
-    assert result.exit_code == 2
+    result = refuse(*command, second, *TWO)
     assert "the nodes so far have no kinds, such as" in result.output
     assert "for example --bipartite user,item, or --bipartite no" in result.output
-    assert run(*command, second, "--bipartite", "no").exit_code == 0
+    succeed(*command, second, "--bipartite", "no")
 
 
 def test_sparsify_certify_resistance_solve(tmp_path: Path):
     edges, h = write_edges(tmp_path / "e.csv"), tmp_path / "h.csv"
-    assert run_two("sparsify", edges, "-o", h, "--quiet").exit_code == 0
+    succeed("sparsify", edges, "-o", h, "--quiet", *TWO)
     assert ",item:" in h.read_text()
-    result = run_two("certify", edges, h)
-    assert result.exit_code == 0, result.output
+    succeed("certify", edges, h, *TWO)
     pairs, out = tmp_path / "pairs.csv", tmp_path / "out.csv"
     for text in ("user,item\n0,0\n", "u,v\nuser:0,item:0\n"):
         pairs.write_text(text)
-        result = run_two("resistance", edges, "--pairs", pairs, "--exact", "-o", out)
-        assert result.exit_code == 0, result.output
+        succeed("resistance", edges, "--pairs", pairs, "--exact", "-o", out, *TWO)
         assert out.read_text().splitlines()[1].startswith("user:0,item:0,")
     pairs.write_text("u,v\n0,2\n")
-    result = run_two("resistance", edges, "--pairs", pairs, "-o", out)
-    assert result.exit_code == 2
-    assert "'0' may be of several kinds of nodes; write it as 'user:0' or" in result.output
+    problem = "'0' may be of several kinds of nodes; write it as 'user:0' or"
+    refuse("resistance", edges, "--pairs", pairs, "-o", out, *TWO, said=problem)
     b = tmp_path / "b.csv"
     b.write_text("item,b\n0,1\n2,-1\n")
-    result = run_two("solve", edges, b, "-o", out)
-    assert result.exit_code == 0, result.output
+    succeed("solve", edges, b, "-o", out, *TWO)
     b.write_text("node,b\n0,1\n2,-1\n")
     assert (
         "row 2: '0' may be of several kinds of nodes"
-        in run_two("solve", edges, b, "-o", out).output
+        in invoke("solve", edges, b, "-o", out, *TWO).output
     )
 
 
@@ -160,33 +143,30 @@ def test_suggest(tmp_path: Path, known: Path):
     edges, exclude = write_edges(tmp_path / "e.csv"), tmp_path / "exclude.txt"
     exclude.write_text("user:3\nitem:4\n")
     out = tmp_path / "out.csv"
-    result = run_two("suggest", edges, "--labels", known, "--exclude", exclude, "-o", out, "-k", 3)
-    assert result.exit_code == 0, result.output
+    succeed("suggest", edges, "--labels", known, "--exclude", exclude, "-o", out, "-k", 3, *TWO)
     assert all(
         node.startswith(("user:", "item:"))
         for node in (line.split(",")[0] for line in out.read_text().splitlines()[1:])
     )
     exclude.write_text("3\n")
-    result = run_two("suggest", edges, "--exclude", exclude, "-o", out)
-    assert result.exit_code == 2
-    assert "exclude.txt, row 1: '3' may be of several kinds of nodes" in result.output
+    problem = "exclude.txt, row 1: '3' may be of several kinds of nodes"
+    refuse("suggest", edges, "--exclude", exclude, "-o", out, *TWO, said=problem)
 
 
 def test_logs(tmp_path: Path):
     pytest.importorskip("pyarrow")
     edges, log = write_edges(tmp_path / "e.csv"), tmp_path / "log"
-    assert run_two("log", "append", log, edges).exit_code == 0
-    assert run_two("log", "append", log, write_edges(tmp_path / "f.csv", seed=1)).exit_code == 0
-    result = run("log", "append", log, write_edges(tmp_path / "g.csv", "src,dst"))
-    assert result.exit_code == 2
-    assert "so ids start with one" in result.output
-    result = run_two("log", "remove", log, edges)
+    succeed("log append", log, edges, *TWO)
+    succeed("log append", log, write_edges(tmp_path / "f.csv", seed=1), *TWO)
+    refuse(
+        "log append", log, write_edges(tmp_path / "g.csv", "src,dst"), said="so ids start with one"
+    )
+    result = invoke("log remove", log, edges, *TWO)
     assert "edges removed" in result.output
     assert "0 requests that match no edge" in result.output
-    result = run("log", "remove-nodes", log, "user:1")
-    assert result.exit_code == 0, result.output
-    assert run("log", "remove-nodes", log, "1").exit_code == 2
+    succeed("log remove-nodes", log, "user:1")
+    refuse("log remove-nodes", log, "1")
     other = tmp_path / "other"
-    assert run("log", "append", other, edges, "--bipartite", "no").exit_code == 0
-    result = run("log", "remove", other, edges)
+    succeed("log append", other, edges, "--bipartite", "no")
+    result = invoke("log remove", other, edges)
     assert "0 requests that match no edge; the log has 0 edges" in result.output

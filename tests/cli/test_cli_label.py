@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import invoke, label
+from commands import invoke, label, succeed
 from python_labels import write_python_labels
 
 from ohmlearn import HFSClassifier, gallery, read_edges
@@ -28,8 +28,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tmp_path: Path):
     edges, labels = files
-    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--seed", 3)
-    assert result.exit_code == 0, result.output
+    result = succeed("label", edges, "--labels", labels, "-o", tmp_path / "out.csv", "--seed", 3)
     assert "u = 'src', v = 'dst', no weights (guessed)" in result.output
     assert "360, 5 of them with a label given" in result.output
     assert "blue: 120, green: 120, red: 120" in result.output
@@ -103,8 +102,7 @@ def test_labels_with_weights_that_contradict_each_other(files: tuple[Path, Path]
         "p260,blue,1\n"
     )
     out = tmp_path / "out.csv"
-    result = label(edges, "--labels", labels, "-o", out, "--seed", 3)
-    assert result.exit_code == 0
+    result = succeed("label", edges, "--labels", labels, "-o", out, "--seed", 3)
     used = f"{labels}: nodes = 'node', labels = 'label', weights = 'confidence' (guessed)"
     assert used in result.stderr.splitlines()
     warning = "1 node has contradicting labels, such as 'p0': blue 1, red 1; each counts by its"
@@ -139,7 +137,7 @@ def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
     assert text in result.stderr
     assert "nobody,blue," in result.stdout
     labels.write_text("node,label\nnobody,blue\np0,red\np130,green\n")  # the first, and no heading
-    assert label(edges, "--labels", labels).exit_code == 0
+    succeed("label", edges, "--labels", labels)
 
 
 def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: Path):
@@ -148,10 +146,17 @@ def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: P
 
     edges, labels = files
     page = tmp_path / "page.html"
-    result = label(
-        edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page, "--certify"
+    succeed(
+        "label",
+        edges,
+        "--labels",
+        labels,
+        "-o",
+        tmp_path / "out.csv",
+        "--report",
+        page,
+        "--certify",
     )
-    assert result.exit_code == 0, result.output
     found = Page(page)
     assert found.faults == []
     assert found.n_figures == 4
@@ -169,7 +174,6 @@ def test_report_of_many_classes_with_odd_names(files: tuple[Path, Path], tmp_pat
     rows = "".join(f"p{i},$\\frac{{{i}$\n" for i in range(0, 360, 18))
     labels.write_text("node,label\n" + rows)
     page = tmp_path / "page.html"
-    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page)
-    assert result.exit_code == 0, result.output
+    succeed("label", edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page)
     assert Page(page).faults == []
     assert "others" in Page(page).text
