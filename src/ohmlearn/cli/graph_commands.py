@@ -14,6 +14,7 @@ from ohmlearn.cli.outputs import check_outputs, check_table, write_output
 
 if TYPE_CHECKING:
     from ohmlearn.graph import Graph
+    from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream
 
 READING = Phase("reading edges", 1, 1)
@@ -240,20 +241,21 @@ def resistance(pairs: str | None, **options: Any) -> None:
     places = [f"pair {at // 2 + 1}" for at in range(len(names))]
     check_ids(stream, pairs, names, places)
     graph = load_graph(stream, options)
-    asked, numbers = find_ids(stream.nodes, pairs, names, places)
-    _refuse_strangers(pairs, names, numbers, places)
+    asked, numbers = _find_known(stream.nodes, pairs, names, places)
     with phase("computing resistances"):
-        found = effective_resistance(graph, numbers.data.reshape(-1, 2), **how)
+        found = effective_resistance(graph, numbers.reshape(-1, 2), **how)
     write_output(options, {"u": asked[::2], "v": asked[1::2], "resistance": found})
 
 
-def _refuse_strangers(path: str, names: list[Any], numbers: Any, places: list[Any]) -> None:
-    """Refuse the first node that a file names and the graph does not have."""
+def _find_known(nodes: "NodeTable", path: str, names: list[Any], *where: Any) -> tuple[Any, Any]:
+    """Return the ids in a file and their numbers; refuse the first that is not in the graph."""
     from ohmlearn.reading.source_errors import refuse_source
 
+    asked, numbers = find_ids(nodes, path, names, *where)
     if numbers.mask.any():
         at = int(numbers.mask.argmax())
-        refuse_source(path, f"node {names[at]!r} is not in the graph", places[at])
+        refuse_source(path, f"node {names[at]!r} is not in the graph", where[0][at])
+    return asked, numbers.data
 
 
 def _read_pairs(path: str, kinds: tuple[str, ...]) -> list[str]:
@@ -307,10 +309,9 @@ def solve(right_hand_sides: str, tol: float, **options: Any) -> None:
     stream = open_edges(options)
     check_ids(stream, right_hand_sides, named, rows, heading)
     graph, nodes = load_graph(stream, options), stream.nodes
-    _, numbers = find_ids(nodes, right_hand_sides, named, rows, heading)
-    _refuse_strangers(right_hand_sides, named, numbers, rows)
+    _, numbers = _find_known(nodes, right_hand_sides, named, rows, heading)
     b = np.zeros((graph.n_nodes, len(names)))
-    np.add.at(b, numbers.data, values)
+    np.add.at(b, numbers, values)
     with phase("solving"):
         solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
         x = solver.solve(b, tol=tol)

@@ -1,8 +1,8 @@
 """``label --state``: what a run adds to the model in a file, and what its options mean for it."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,8 +73,8 @@ def label_with_state(
     if not state.exists and not options["edges"]:
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
 
-    def start(classes: Collection[Any] = ()) -> Labelling:
-        p = make_parameters(options, None, labels, forgetting.parameters, classes)
+    def start() -> Labelling:
+        p = make_parameters(options, None, labels, forgetting.parameters)
         return Labelling(p, KeptGraph.start(p))
 
     load = partial(load_state, state, options, start)
@@ -85,8 +85,7 @@ def label_with_state(
     check_classes(classes, options)
     sparsifier, nodes = before.kept.sparsifier, before.kept.nodes
     assert sparsifier is not None
-    asked = start(classes).kept.sparsifier
-    assert asked is not None
+    asked = make_parameters(options, None, labels, forgetting.parameters, classes)
     _check_options(state.path, sparsifier, asked)
     features = files = None
     answer: ClassAnswer | FeatureClassAnswer | None = None
@@ -160,30 +159,23 @@ def _number_nodes(found: Labelling) -> None:
         kept.nodes.add(np.arange(n_nodes))
 
 
-def _check_options(path: str, kept: StreamingSparsifier, asked: StreamingSparsifier) -> None:
+def _check_options(path: str, kept: StreamingSparsifier, asked: HFSParameters) -> None:
     """Refuse options for the sparsifier of a state that differ from its own."""
-    asked_now = _describe(asked)
-    for name, (before, shown) in _describe(kept).items():
-        now, given = asked_now[name]
+    own, times = kept.options, asked.forgetting
+    for name, before, now, shown, given in (
+        ("seed", kept.seed, asked.random_state, kept.seed, asked.random_state),
+        ("epsilon", own.epsilon, asked.epsilon, own.epsilon, asked.epsilon),
+        ("max_edges", own.max_edges, asked.max_edges, own.max_edges, asked.max_edges),
+        ("half_life", own.decay, times.decay, own.half_life, asked.half_life),
+        ("horizon", own.reach, times.reach, own.horizon, asked.horizon),
+    ):
         if was_given(name) and before != now:
             how = f"without {Param(name)}" if shown is None else f"with {Param(name, shown)}"
             why = f"{path} was started {how}, but this command has {given}"
             raise InputError(why, remedy=REMEDY)
-    if was_given("since") and kept.options.reach is None:
+    if was_given("since") and own.reach is None:
         why = f"{path} was started without --horizon and --since, so it has no times"
         raise InputError(why, remedy=REMEDY)
-
-
-def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
-    """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
-    options = sparsifier.options
-    plain = {"seed": sparsifier.seed, **asdict(options)}
-    for name in ("n_nodes", "n_jobs", "verbose"):
-        del plain[name]
-    return {name: (value, value) for name, value in plain.items()} | {
-        "half_life": (options.decay, options.half_life),
-        "horizon": (options.reach, options.horizon),
-    }
 
 
 def _change_options(

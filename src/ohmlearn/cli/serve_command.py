@@ -1,8 +1,8 @@
 """The command ``serve``: live labels over HTTP, from a folder that holds everything."""
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -271,10 +271,13 @@ def _listen(
     from ohmlearn.serve.http_auth import check_listening
     from ohmlearn.serve.http_logs import logs_to
     from ohmlearn.serve.http_runner import run
+    from ohmlearn.serve.service import Service
 
     tokens = _read_tokens(options["token_file"])
     check_listening(options["host"], tokens)  # before the folder is made
-    with logs_to(options["log_format"]), _open(folder, settings) as service:
+    with logs_to(options["log_format"]), ExitStack() as stack:
+        service = Service(folder, settings)
+        stack.callback(service.stop)  # a second time, unless the server could not be started
         run(
             service,
             host=options["host"],
@@ -286,14 +289,3 @@ def _listen(
             when_started=lambda: start(service),
             announce=click.echo,
         )
-
-
-@contextmanager
-def _open(folder: str, settings: "Settings") -> "Iterator[Service]":
-    from ohmlearn.serve.service import Service
-
-    service = Service(folder, settings)
-    try:
-        yield service
-    finally:
-        service.stop()  # a second time, unless the server could not be started

@@ -28,11 +28,6 @@ class StatusLine:
         Print one JSON object per second instead, also without a terminal.
     quiet : bool
         Print nothing.
-
-    Attributes
-    ----------
-    pass_seconds : float or None
-        How long the latest pass over the edges took.
     """
 
     _n_edges: int | None
@@ -42,8 +37,7 @@ class StatusLine:
     _written: tuple[int, int]
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
-        self.pass_seconds: float | None = None
-        self._block_seconds: float | None = None
+        self._seconds: dict[str, float] = {}  # that the latest pass, block or fold took
         self._json = as_json and not quiet
         self._line = not quiet and not as_json and sys.stderr.isatty()
         self._drawn = False
@@ -69,19 +63,15 @@ class StatusLine:
     def begin(self, phase: Phase) -> None:
         """Show a phase, from the next update on."""
         with self._lock:
-            if phase.number == 1:
-                self._block_seconds = None
+            if phase.number == 1 and phase.part != "pass":  # passes read the same edges
+                self._seconds.pop(phase.part, None)
             self._clear_facts(phase)
 
     def end(self) -> None:
         """Take note that the phase has ended."""
         with self._lock:
             if self._phase is not None and self._phase.number is not None:
-                seconds = time.perf_counter() - self._start
-                if self._phase.part == "pass":
-                    self.pass_seconds = seconds
-                else:
-                    self._block_seconds = seconds
+                self._seconds[self._phase.part] = time.perf_counter() - self._start
             self._clear_facts(None)
             self._erase()
 
@@ -163,8 +153,7 @@ class StatusLine:
     def _seconds_left(self, seconds: float) -> float | None:
         """Return the time that all further passes take, if they take as long as this one."""
         assert self._phase is not None
-        is_pass = self._phase.part == "pass"
-        whole, fraction = self.pass_seconds if is_pass else self._block_seconds, self._fraction
+        whole, fraction = self._seconds.get(self._phase.part), self._fraction
         if fraction is not None and (fraction >= SURE or (whole is None and fraction > 0.0)):
             whole = seconds / fraction
         if whole is None or self._phase.number is None:
