@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -55,16 +54,6 @@ def test_missing_extra_is_one_line_naming_the_install_command(
     assert result.output == (
         'Error: matplotlib is needed for this; install it with pip install "ohmlearn[plot]"\n'
     )
-
-
-def test_unwritable_output_is_one_line(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    options = ("--points", "605", "--neighbors", "225", "-o", str(tmp_path / "file" / "demo.html"))
-    result = invoke("demo", *options)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: ")
-    assert str(tmp_path / "file") in result.stderr
-    assert result.stderr.count("\n") == 1
 
 
 def test_unexpected_errors_name_their_type_and_debug_shows_them(monkeypatch: pytest.MonkeyPatch):

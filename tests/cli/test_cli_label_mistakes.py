@@ -18,6 +18,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = "ohmlearn.cli.open_edges.open_edges"
+    monkeypatch.setattr(place, lambda *_, **__: pytest.fail("was read"))
+
+
 def test_the_number_of_nodes_is_only_for_the_memory(files: Path):
     answers = []
     for n_nodes in ("", "60", "5000"):
@@ -53,9 +58,7 @@ def test_a_state_takes_another_number_of_nodes(files: Path):
 def test_a_folder_that_cannot_be_written_is_found_before_reading(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(
-        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
-    )
+    forbid_reading(monkeypatch)
     for option in ("-o", "--report", "--state"):
         path = "/proc/x.csv"
         problem = f"{option} {path}: cannot write in the folder /proc"
@@ -67,9 +70,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_reading(
 def test_swapped_files_are_named_before_edges_are_read(
     files: Path, heading: str | None, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(
-        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
-    )
+    forbid_reading(monkeypatch)
     rows = [f"{i},{i * 3 % 2030}" for i in range(2030)]
     Path("e.csv").write_text("\n".join([heading, *rows] if heading else rows) + "\n")
     shown = refuse("label labels.csv --labels e.csv")
@@ -128,12 +129,8 @@ def test_a_duration_without_a_unit(timed: list[str], option: str):
 
 
 def test_a_half_life_has_its_unit_in_the_summary(timed: list[str]):
-    for edges, half_life, shown in (
-        ("dates.csv", "30d", "half-life 30d, at"),
-        ("unix.csv", "864000", "half-life 864000 s, at"),
-    ):
-        result = label(edges, *timed, "--half-life", half_life)
-        assert shown in result.stderr
+    succeed("label dates.csv", *timed, "--half-life", "30d", said="half-life 30d, at")
+    succeed("label unix.csv", *timed, "--half-life", "864000", said="half-life 864000 s, at")
 
 
 def test_edges_that_do_not_count_are_edges(timed: list[str]):

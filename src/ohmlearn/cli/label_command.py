@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
-    from ohmlearn.report.label_columns import AnswerTable
 
 MOST_COLUMNS = 1000  # of probabilities
 MANY = 20  # classes; if most nodes have their own, they may be the other ends of edges
@@ -202,8 +201,15 @@ def label(**options: Any) -> None:
             summary = make_summary(outcome, answers, options) | (outcome.about or {})
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
+            from ohmlearn.report.label_report import make_page
+
             with phase(f"making {options['report']}"):
-                _write_page(outcome, answers, summary, options["report"])
+                page = make_page(
+                    outcome.kept, outcome.answer, nodes_read(outcome.stream), answers, summary,
+                    outcome.certificate, repeat_command(),
+                )  # fmt: skip
+                page.write(options["report"])
+            summary["report"] = options["report"]
         print_summary(summary)
     outcome.finish()
 
@@ -299,19 +305,6 @@ def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate |
         edges, h, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
-
-
-def _write_page(
-    outcome: LabelOutcome, answers: "AnswerTable", summary: dict[str, Any], path: str
-) -> None:
-    from ohmlearn.report.label_report import make_page
-
-    nodes, certificate = nodes_read(outcome.stream), outcome.certificate
-    page = make_page(
-        outcome.kept, outcome.answer, nodes, answers, summary, certificate, repeat_command()
-    )
-    page.write(path)
-    summary["report"] = path
 
 
 def _cost(seconds: float) -> dict[str, Any]:

@@ -23,12 +23,9 @@ SEED = click.option(
 
 @main.command()
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("out/demo.html"),
-    help="The page; its picture is put beside it.",
-)
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("out/demo.html"), help="The page; its picture is put beside it.",
+)  # fmt: skip
 @POINTS
 @click.option(
     "--neighbors", type=click.IntRange(min=1), default=4500, help="Neighbours of a point."
@@ -68,30 +65,22 @@ def paper() -> None:
 
 @paper.command()
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out/paper"),
-    help="Folder for the page, the figures and the numbers.",
-)
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/paper"), help="Folder for the page, the figures and the numbers.",
+)  # fmt: skip
 @click.option("--quick", is_flag=True, help="Fewer graphs and draws: less than a minute.")
 @SEED
 @click.option(
-    "-k",
-    "--neighbors",
-    type=click.IntRange(min=1),
-    multiple=True,
+    "-k", "--neighbors", type=click.IntRange(min=1), multiple=True,
     help="Neighbours of a point, once for each graph; by default eleven from 100 to 12000.",
-)
+)  # fmt: skip
 @click.option("--draws", type=click.IntRange(min=1), help="Draws of the labels; 10, or 3 if quick.")
 @POINTS
 @click.option(
-    "--paper-scheme",
-    type=click.Choice(["none", "some", "all"]),
-    default="some",
+    "--paper-scheme", type=click.Choice(["none", "some", "all"]), default="some",
     help="For which graphs to sample as the paper does, too, with a tenth of its copies; all takes "
     "a quarter of an hour.",
-)
+)  # fmt: skip
 def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 

@@ -24,7 +24,7 @@ from ohmlearn._arrays_file import write_whole
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.paper import experiment_page
 from ohmlearn.points.point_arrays import check_n_neighbors
-from ohmlearn.report.html_page import describe_versions
+from ohmlearn.report.html_page import describe_versions, figure_to_png
 
 NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_000)
 QUICK = (100, 4000, 4500, 12_000)
@@ -153,9 +153,11 @@ def write_results(results: dict[str, Any], folder: Path, command: str) -> list[P
     """Write the figures, all numbers as JSON, the tables as Markdown, and one HTML page."""
     require_extra("matplotlib", "plot")
     folder.mkdir(exist_ok=True)
-    written = experiment_page.write_figures(results, folder)
+    findings, costs = (folder / f"figure-{part}.png" for part in ("abc", "d"))
+    figure_to_png(experiment_page.draw_findings(results), findings)
+    figure_to_png(experiment_page.draw_costs(results), costs)
     numbers, page, tables = (folder / f"paper.{kind}" for kind in ("json", "html", "md"))
     write_whole(numbers, (json.dumps({"command": command, **results}, indent=1) + "\n").encode())
     experiment_page.make_page(results, command).write(page)
     write_whole(tables, experiment_page.make_markdown(results).encode())
-    return [*written, numbers, tables, page]
+    return [findings, costs, numbers, tables, page]

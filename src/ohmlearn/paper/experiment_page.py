@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ohmlearn.report.html_page import (
     INK,
     Report,
     add_legend,
-    figure_to_png,
     new_figure,
     style_axes,
 )
@@ -105,7 +103,7 @@ COSTS = [("sparse", "stream", "sparse_cost"), ("refined", "stream", "refined_cos
 COSTS += [("exact", "stored", "cost")]
 
 
-def _make_findings(results: dict[str, Any]) -> Figure:
+def draw_findings(results: dict[str, Any]) -> Figure:
     """Draw the figure of the paper: (a) next to (b) and (c)."""
     figure: Figure = new_figure(9.5, 6.2)
     grid = figure.add_gridspec(2, 2, width_ratios=[1, 6.2], height_ratios=[1.6, 1])
@@ -120,7 +118,7 @@ def _make_findings(results: dict[str, Any]) -> Figure:
     return figure
 
 
-def _make_costs(results: dict[str, Any]) -> Figure:
+def draw_costs(results: dict[str, Any]) -> Figure:
     figure: Figure = new_figure(9.5, 3.4)
     panels = [
         ("peak memory of the process", "GiB", "peak_bytes", 2**30),
@@ -136,14 +134,6 @@ def _make_costs(results: dict[str, Any]) -> Figure:
         axes.set_ylim(bottom=0)
     add_legend(figure.axes[0], loc="upper right", bbox_to_anchor=(1.0, 0.75))
     return figure
-
-
-def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Write the figures as PNG files."""
-    figures = {"figure-abc.png": _make_findings(results), "figure-d.png": _make_costs(results)}
-    for name, figure in figures.items():
-        figure_to_png(figure, folder / name)
-    return [folder / name for name in figures]
 
 
 def make_page(results: dict[str, Any], command: str) -> Report:
@@ -166,7 +156,7 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         f"never stored. gamma = 1, epsilon = {settings['epsilon']}."
     )
     report.add_figure(
-        _make_findings(results),
+        draw_findings(results),
         "(a) The points; stars are the labelled points of the first draw. (b) With few neighbours "
         "the inner clusters are not connected to a label. With very many, the difference between "
         "the classes is too small. In between, the labels are correct. (c) The fraction of edges "
@@ -182,7 +172,7 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         report.add_table(*_table_of_paper_scheme(results), caption=caption)
     report.add_heading("Memory and time")
     report.add_figure(
-        _make_costs(results),
+        draw_costs(results),
         "(d) Each measurement is a separate process that labels one draw, including the start of "
         "Python. The memory of the streams does not depend on the number of edges.",
     )
