@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import label, read_rows, refuse, succeed
+from commands import invoke, label, read_rows, refuse, succeed, summary_of
 
 # Two paths that share the ends "a" and "d", and a pair that no label reaches.
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\nx,y\n"
@@ -66,8 +66,7 @@ def test_prior_of_equally_common_classes_is_empty_too(folder: Path):
 
 
 def test_summary_counts_labels_not_nodes(folder: Path):
-    result = label("edges.csv", "--labels", "labels.csv", "-o", "out.csv", "--json")
-    summary = json.loads(result.stderr.splitlines()[-1])
+    summary = summary_of(invoke("label edges.csv --labels labels.csv -o out.csv --json"))
     assert summary["classes"] == {"blue": 2, "red": 3}
     assert summary["n_unreached"] == 2
     assert summary["class_prior"] == {"blue": 1 / 3, "red": 2 / 3}
@@ -214,7 +213,5 @@ def test_files_of_measurements_and_ids_are_noticed_before_edges_are_read(folder:
     Path("edges.csv").write_text("src,dst\n" + "".join(f"n{i},n{i + 1}\n" for i in range(30)))
     rows = "".join(f"n{at},user{at}\n" for at in range(30))
     Path("labels.csv").write_text(f"node,label\n{rows}")
-    succeed(
-        "label edges.csv --labels labels.csv --option calibration=none -o o.csv",
-        said="Warning: labels.csv: 30 labels have 30 different classes, such as user0",
-    )
+    text = "Warning: labels.csv: 30 labels have 30 different classes, such as user0"
+    succeed("label edges.csv --labels labels.csv --option calibration=none -o o.csv", said=text)
