@@ -128,7 +128,7 @@ CASES = [
     ("info edges.csv --read header=perhaps", "Invalid value for '--read': "),
     ("label edges.csv --source-col=u", "--source-col is no option now; use --from\n"),
     ("label edges.csv --no-header", "--no-header is no option now; use --read header=no\n"),
-    ("label edges.csv --last", "--last is no option now; use --horizon\n"),
+    ("label edges.csv --csv-safe", "--csv-safe is no option now; use --option csv_safe=yes\n"),
     ("no-such-command", "No such command 'no-such-command'"),
     ("demo --points 10", "10 is not in the range 300<=x<=100000"),
     ("demo --seed -1", "-1 is not in the range x>=0"),

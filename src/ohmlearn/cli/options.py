@@ -18,33 +18,18 @@ RENAMED = {
     "--source-col": "--from",
     "--target-col": "--to",
     "--weight-col": "--weight",
-    "--time-col": "--time",
     "--node-col": "--read-labels node=",
     "--label-col": "--read-labels label=",
-    "--label-weight-col": "--read-labels weight=",
-    "--feature-node-col": "--read-features node=",
-    "--feature-cols": "--read-features columns=",
     "--format": "--read format=",
     "--id-type": "--read id_type=",
     "--header": "--read header=yes",
     "--no-header": "--read header=no",
     "--delimiter": "--read delimiter=",
     "--comment": "--read comment=",
-    "--latest": "--read latest=",
-    "--kinds": "--bipartite",
-    "--one-kind": "--bipartite no",
-    "--no-certificate": "--certify if you want a certificate",
-    "--last": "--horizon",
-    "--window": "--horizon",
-    "--min-confidence": "--min-probability",
     "--normalization": "--option normalization=",
-    "--calibration": "--option calibration=",
     "--csv-safe": "--option csv_safe=yes",
     "--scheme": "--option scheme=",
     "--constants": "--option constants=",
-    "--model": "--method",
-    "--every-seconds": "--answer-every",
-    "--every-edges": "--answer-after",
 }
 
 
@@ -54,16 +39,10 @@ class Option(click.Option):
     Without the option that it `needs`, it is refused.
     """
 
-    def __init__(
-        self,
-        *names: Any,
-        group: str = "Options",
-        common: bool = False,
-        needs: str = "",
-        **more: Any,
-    ) -> None:
+    def __init__(self, *names: Any, group: str = "Options", **more: Any) -> None:
+        self.group, self.common = group, more.pop("common", False)
+        self.needs: str = more.pop("needs", "")
         super().__init__(*names, **more)
-        self.group, self.common, self.needs = group, common, needs
         if self.metavar is None and isinstance(self.type, click.IntRange | click.FloatRange):
             self.metavar = "N" if isinstance(self.type, click.IntRange) else "FRACTION"
 
