@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import label, read_rows, summary_of
+from commands import label, read_rows, succeed, summary_of
 
 from ohmlearn import HFSClassifier, gallery, read_edges
 from ohmlearn.reading.label_table import read_labels
@@ -34,8 +34,7 @@ def fit(files: tuple[Path, Path], **parameters: object) -> HFSClassifier:
 
 def run(files: tuple[Path, Path], out: Path, *args: object) -> tuple[list[dict[str, str]], str]:
     """Return the rows of the table, and what was printed."""
-    result = label(files[0], "--labels", files[1], "-o", out, *args)
-    assert result.exit_code == 0, result.output
+    result = succeed("label", files[0], "--labels", files[1], "-o", out, *args)
     return list(read_rows(out).values()), result.stderr
 
 

@@ -1,6 +1,5 @@
 """The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import shows_progress, summarise
+from ohmlearn.cli.messages import print_json, shows_progress, summarise
 from ohmlearn.cli.open_edges import open_edges, watch_edges
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def info(folder: str, staleness: bool, as_json: bool) -> None:
             with phase("measuring staleness"):
                 figures["staleness"] = edge_log.staleness()
     if as_json:
-        click.echo(json.dumps(figures))
+        print_json(figures)
         return
     times = "with times" if figures["has_times"] else "without times"
     click.echo(f"Edges      {figures['n_edges']:,} live, {times}")
