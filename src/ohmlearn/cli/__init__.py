@@ -1,6 +1,7 @@
 """The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
 
 from ohmlearn.cli import (  # noqa: F401 (each adds its commands)
+    explain_command,
     graph_commands,
     label_command,
     log_command,

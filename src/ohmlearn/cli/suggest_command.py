@@ -100,8 +100,8 @@ def suggest(count: int, **options: Any) -> None:
 
     check_table(options, options["labels_file"], options["exclude"], options["state"])
     _check_options(options)
-    excluded = _read_names(options["exclude"])
-    labelling, nodes = _fit(options, excluded) if options["state"] is None else _load(options)
+    excluded = read_names(options["exclude"])
+    labelling, nodes = _fit(options, excluded) if options["state"] is None else load_model(options)
     with phase("choosing nodes"):
         names, kept = _find_names(excluded, nodes), labelling.kept
         how = {"exclude": names, "n_jobs": options["threads"]}
@@ -155,7 +155,7 @@ def _fit(options: cli.Options, excluded: "Names | None") -> "Fitted":
     return found, nodes_read(stream)
 
 
-def _load(options: cli.Options) -> "Fitted":
+def load_model(options: cli.Options) -> "Fitted":
     """Return the model of a state, and its nodes."""
     from ohmlearn.cli.label_state import load_state
     from ohmlearn.estimators.state_file import StateFile
@@ -169,7 +169,7 @@ def _load(options: cli.Options) -> "Fitted":
     return found, nodes
 
 
-def _read_names(path: str | None) -> "Names | None":
+def read_names(path: str | None) -> "Names | None":
     """Return the path, the nodes that a text file names, one in each line, and their rows."""
     from ohmlearn.reading.source_errors import reading
 
