@@ -44,22 +44,23 @@ def find_strongest(
     """Return for each measure the pairs with the largest values, and the pairs at some nodes.
 
     A measure returns the value of pairs of weight 1; that of a pair is multiplied by its weight,
-    the sum over all its edges. The edges are read once, and a second time if some pairs had to be
-    dropped on the way: each part of the stream keeps the best `CANDIDATES` pairs, and the weights
-    of the best ones are then counted exactly.
+    the sum over all its edges. The edges are read once, and a second time if they are many: each
+    part of the stream keeps the best `CANDIDATES` pairs, and if pairs of several parts had to be
+    dropped, the weights of the best ones are then counted exactly.
     """
     best = [NONE for _ in measures]
     near: list[Pairs] = []
     is_around = np.zeros(n_nodes, dtype=np.bool_)
     is_around[around] = True
-    dropped = False
+    dropped, n_parts = False, 0
     for part in _read(edges, n_nodes, view, n_jobs):
+        n_parts += 1
         near.append(part.take(is_around[part.u] | is_around[part.v]))
         for at, measure in enumerate(measures):
             found = _join([best[at], _strongest(part, measure, CANDIDATES)], n_nodes)
             dropped |= len(part.u) > CANDIDATES
             best[at] = _strongest(found, measure, CANDIDATES)
-    if dropped:
+    if dropped and n_parts > 1:
         keys = np.unique(np.concatenate([pairs.u * n_nodes + pairs.v for pairs in best]))
         weights = np.zeros(len(keys))
         for part in _read(edges, n_nodes, view, n_jobs):
@@ -94,7 +95,10 @@ def _read(edges: Edges, n_nodes: int, view: TimeView | None, n_jobs: int) -> Ite
 def _join(parts: list[Pairs], n_nodes: int) -> Pairs:
     """Return the pairs of all parts, each once, sorted."""
     u, v, w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    keys, at = np.unique(u * n_nodes + v, return_inverse=True)
+    given = u * n_nodes + v
+    if np.all(given[1:] > given[:-1]):  # as those of a graph in memory
+        return Pairs(u, v, w)
+    keys, at = np.unique(given, return_inverse=True)
     sums: Floats = np.bincount(at, w, len(keys)).astype(np.float64)
     return Pairs(keys // n_nodes, keys % n_nodes, sums)
 

@@ -20,18 +20,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ohmlearn._phases import phase
 from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
-from ohmlearn.edges.strongest_pairs import Pairs, find_strongest
+from ohmlearn.edges.strongest_pairs import Measure, Pairs, find_strongest
 from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels
 from ohmlearn.estimators.reasons import (
     Change,
@@ -41,14 +43,10 @@ from ohmlearn.estimators.reasons import (
     NeighborReason,
     PathReason,
 )  # fmt: skip
-from ohmlearn.graph import Graph
-from ohmlearn.harmonic.hfs_system import HFSSolver
 from ohmlearn.harmonic.influence import Influence, find_influence, refine_influence
+from ohmlearn.harmonic.leave_one_out import component_means
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
-
-if TYPE_CHECKING:
-    from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 
 Floats = NDArray[np.float64]
 PASSES = 10  # over the edges at most; two to four are usual
@@ -62,6 +60,9 @@ MOST_PATHS, LEAST_SHARE = 3, 0.2
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
 REFITS = 3  # for each kind of such sets
+# Nodes that are explained together, and rows of them in memory: more of them share passes.
+BLOCK, ENTRIES = 16, 1 << 22
+PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 
 
 class Part(NamedTuple):
@@ -82,8 +83,6 @@ class Part(NamedTuple):
 
 def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
     """Return the parts of the margins of nodes."""
-    from ohmlearn.estimators.answer import ClassAnswer
-
     problem, k = answer.problem, len(asked)
     values = problem.columns
     if not isinstance(answer, ClassAnswer):
@@ -138,10 +137,14 @@ def explain_nodes(
     asked = [_Asked.about(answer, node, labels[node], against) for node in nodes]
     clear = [one for one in asked if not one.note]
     found: dict[int, Explanation] = {}
-    if clear:
+    source = None if whole else edges
+    least, entries = (BLOCK, ENTRIES) if source is None else (PASS_BLOCK, PASS_ENTRIES)
+    size = max(1, min(least, entries // problem.n_nodes))
+    for first in range(0, len(clear), size):
         with phase("finding reasons", problem.parameters.verbose):
-            work = _Work(answer, labels, clear, None if whole else edges, max(n_edges, FLOWS))
-            for column, one in enumerate(clear):
+            some = clear[first : first + size]
+            work = _Work(answer, labels, some, source, max(n_edges, FLOWS))
+            for column, one in enumerate(some):
                 found[one.node] = work.explanation(column, n_labels, n_edges)
     return [found.get(one.node) or one.without_reasons(answer) for one in asked]
 
@@ -170,8 +173,6 @@ class _Asked(NamedTuple):
     @classmethod
     def about(cls, answer: NodeAnswer, node: int, label: Any, against: Any) -> _Asked:
         """Return what is known of a node without a solve."""
-        from ohmlearn.estimators.answer import ClassAnswer
-
         if node in answer.problem.unused.nodes:
             return cls(
                 node, label, note="it has this label itself and no edge, so nothing else counts"
@@ -235,15 +236,7 @@ class _Work:
         self.graph, self.used = problem.graph, problem.used
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
         self.parts = find_parts(answer, asked)
-        self.solvers = [
-            HFSSolver(
-                self.graph,
-                problem.system(part.method),
-                random_state=problem.seed,
-                n_jobs=problem.parameters.n_jobs,
-            )
-            for part in self.parts
-        ]
+        self.solvers = [problem.solver(part.method) for part in self.parts]
         if edges is None:
             self.rows = find_influence(self.solvers, self.nodes)
             self.passes = 0
@@ -360,7 +353,7 @@ class _Work:
     ) -> list[LabelReason]:
         one = self.asked[column]
         margins = self._margins_without(column, chosen)
-        distances = distances_from(self.graph, one.node, self.used.nodes[chosen])
+        distances = distances_from(self._adjacency, one.node, self.used.nodes[chosen])
         return [
             LabelReason(
                 self._name(node), self._label_of(label), float(each[label]),
@@ -370,6 +363,14 @@ class _Work:
                 chosen, self.used.nodes[chosen], margins, distances, strict=True
             )
         ]  # fmt: skip
+
+    @cached_property
+    def _adjacency(self) -> csr_array:
+        """The graph kept, with indices as scipy would convert them for each node."""
+        graph = self.graph
+        index = np.int32 if len(graph.indices) < 2**31 else np.int64
+        places = (part.astype(index, copy=False) for part in (graph.indices, graph.indptr))
+        return csr_array((graph.weights, *places), shape=(graph.n_nodes, graph.n_nodes))
 
     def _label_of(self, label: int) -> Any:
         """Return the class of a label, the likeliest if it is a distribution; or its number."""
@@ -413,30 +414,43 @@ class _Work:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
         columns = range(len(self.asked))
-        measures = [partial(self._support, column) for column in columns]
-        measures += [partial(self._current, column) for column in columns]
+        measures = [self._supports[column] for column in columns]
+        measures += [self._current(column) for column in columns]
         view = None if self.edges is None else self.graph.view
         return find_strongest(
             edges, measures, self.n_pairs, self.nodes, n_nodes=self.graph.n_nodes, view=view
         )
 
-    def _support(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-        """Return dm / dw of pairs of nodes."""
-        total = np.zeros(len(u))
-        for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True):
-            g, phi = self._row(rows)[:, column], part.phi(column, part.slope)
-            total -= solver.system.scale * (g[u] - g[v]) * (phi[u] - phi[v])
-            if part.method == "restart":  # the degrees in D + gamma L change, too
-                total -= g[u] * phi[u] + g[v] * phi[v]
-        return total
+    @cached_property
+    def _supports(self) -> list[Measure]:
+        """Return for each node a function that returns dm / dw of pairs of nodes."""
+        return [self._support(column) for column in range(len(self.asked))]
 
-    def _current(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-        x = self.rows[0].potentials[:, column]
-        current: Floats = self.solvers[0].system.scale * (x[u] - x[v])
-        return current
+    def _support(self, column: int) -> Measure:
+        terms = [
+            (
+                part.method, solver.system.scale,
+                np.ascontiguousarray(self._row(rows)[:, column]), part.phi(column, part.slope),
+            )
+            for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True)
+        ]  # fmt: skip
+
+        def support(u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+            total = np.zeros(len(u))
+            for method, scale, g, phi in terms:
+                total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
+                if method == "restart":  # the degrees in D + gamma L change, too
+                    total -= g[u] * phi[u] + g[v] * phi[v]
+            return total
+
+        return support
+
+    def _current(self, column: int) -> Measure:
+        x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
+        return lambda u, v: x[u] - x[v]
 
     def _edge_reasons(self, column: int, pairs: Pairs, count: int) -> list[EdgeReason]:
-        supports = pairs.w * self._support(column, pairs.u, pairs.v)
+        supports = pairs.w * self._supports[column](pairs.u, pairs.v)
         return [
             EdgeReason(self._name(u), self._name(v), float(w), float(support))
             for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
@@ -446,13 +460,14 @@ class _Work:
         node = self.asked[column].node
         ends = np.where(near.u == node, near.v, near.u)
         votes = np.zeros(len(ends))
-        for part, solver in zip(self.parts, self.solvers, strict=True):
-            phi, system = part.phi(column, part.sigma), solver.system
+        for part, solver, means in zip(self.parts, self.solvers, self._means, strict=True):
+            f, system = part.f[ends], solver.system
             if part.method == "restart":
-                phi = phi * system.scale / (1.0 + system.scale)
+                f = f * system.scale / (1.0 + system.scale)
             elif self.problem.classes.size:
-                phi = phi - phi[system.component == system.component[node]].mean()
-            votes += near.w / near.w.sum() * phi[ends]
+                f = f - means[system.component[node]]
+            phi = part.factor[column] * (f @ part.sigma[column])
+            votes += near.w / near.w.sum() * phi
         order = np.lexsort((ends, -np.abs(votes)))
         return [
             NeighborReason(
@@ -461,11 +476,20 @@ class _Work:
             for at in order
         ]
 
+    @cached_property
+    def _means(self) -> list[Floats]:
+        """Return for each part the mean scores of each component."""
+        components = (solver.system.component for solver in self.solvers)
+        return [
+            component_means(part.f[: len(component)], component, np.ones(len(component), bool))
+            for part, component in zip(self.parts, components, strict=True)
+        ]
+
     def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].method == "restart":
             return []
-        current = flows.w * self._current(column, flows.u, flows.v)
+        current = flows.w * self._current(column)(flows.u, flows.v)
         left: dict[int, dict[int, float]] = {}
         for u, v, i in zip(*flows[:2], current, strict=True):
             a, b = (int(u), int(v)) if i > 0 else (int(v), int(u))
@@ -540,12 +564,12 @@ class _Work:
 
     def _margin(self, column: int, scores: Floats, counts: Floats) -> float:
         """Return the margin over all other classes, if scores of the node and counts were these."""
-        one, part = self.asked[column], self.parts[0]
-        factors = self.answer.class_factors(counts)
-        scaled = scores * factors
-        if self.answer.kind != "stable":
+        one, part, answer = self.asked[column], self.parts[0], self.answer
+        assert isinstance(answer, ClassAnswer)
+        scaled = scores * answer.class_factors(counts)
+        if answer.kind != "stable":
             scaled = np.log(np.maximum(scaled, 1e-300))
-        exponents = part.factor[column] * scaled + self.answer.offsets
+        exponents = part.factor[column] * scaled + answer.offsets
         exponents[(counts <= 1e-9)] = -np.inf
         own = exponents[one.code]
         exponents[one.code] = -np.inf
@@ -599,18 +623,18 @@ def widest_path(
     return path[::-1], float(best)
 
 
-def distances_from(graph: Graph, node: int, others: NDArray[np.int64]) -> list[int | None]:
+def distances_from(adjacency: csr_array, node: int, others: NDArray[np.int64]) -> list[int | None]:
     """Return the numbers of edges from a node to others; None where there is no path."""
-    found = np.full(graph.n_nodes, -1, dtype=np.int64)
-    found[node], front, steps = 0, np.array([node]), 0
-    while len(front) > 0 and np.any(found[others] < 0):
-        steps += 1
-        starts, ends = graph.indptr[front], graph.indptr[front + 1]
-        at = np.repeat(starts - np.append(0, np.cumsum(ends - starts)[:-1]), ends - starts)
-        near = graph.indices[at + np.arange(len(at))]
-        front = np.unique(near[found[near] < 0])
-        found[front] = steps
-    return [int(d) if d >= 0 else None for d in found[others]]
+    from scipy.sparse.csgraph import breadth_first_order
+
+    before = breadth_first_order(adjacency, node)[1]
+    found: list[int | None] = []
+    for other in others.tolist():
+        steps, at = 0, other
+        while at != node and at >= 0:
+            steps, at = steps + 1, int(before[at])
+        found.append(steps if at == node else None)
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -50,7 +50,7 @@ from ohmlearn.estimators.label_input import (
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
-from ohmlearn.harmonic.hfs_system import HFSSystem, Normalization
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, Normalization
 from ohmlearn.harmonic.solve_hfs import Method, make_system
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import AFFINITIES
@@ -253,9 +253,22 @@ class Problem(ABC):
             caller="explain",
         )  # fmt: skip
 
+    def solver(self, method: Method) -> HFSSolver:
+        """Return the solver of a method on the edges kept; it is made once."""
+        if method not in self._solvers:
+            p = self.parameters
+            self._solvers[method] = HFSSolver(
+                self.graph, self.system(method), random_state=self.seed, n_jobs=p.n_jobs
+            )
+        return self._solvers[method]
+
+    @cached_property
+    def _solvers(self) -> dict[Method, HFSSolver]:
+        return {}
+
     def with_labels(self, used: NodeLabels) -> Self:
         """Return the problem with other labels of nodes that have an edge."""
-        return replace(self, labels=used, used=used, unused=choose_labels(used, slice(0)))
+        return replace(self, labels=used, used=used, unused=choose_labels(used, np.arange(0)))
 
     def solve(
         self,
