@@ -1,6 +1,6 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.checks.parameters import check_count, check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.estimators.problem import ClassProblem
+from ohmlearn.estimators.review import Review, review_answer
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
@@ -275,6 +276,43 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         """
         check_is_fitted(self, "answer_")
         return self.answer_.prediction_sets(alpha)
+
+    def review(
+        self, *, n: int = 20, thresholds: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+    ) -> Review:
+        """Return what to look at if time is limited.
+
+        Precision and recall are estimated from labels that are left out, one at a time, with the
+        limits of `accuracy_estimate_`: they hold for nodes like the labelled ones.
+
+        Parameters
+        ----------
+        n : int
+            Number of nodes to list: for each class the surest, and the most doubtful.
+        thresholds : sequence of float
+            Probabilities of a class from which on nodes are counted.
+
+        Returns
+        -------
+        Review
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> review = model.review(n=2, thresholds=[0.6])
+        >>> print(review.thresholds[0])
+        p >= 0.6: 10 nodes are "left", about 100% of them right (63-100%);
+        this is about 100% of all "left" (63-100%)
+        >>> [(one.node, round(one.probability, 2)) for one in review.borderline["left"]]
+        [(19, 0.9), (17, 0.95)]
+        >>> print(model.relabel({0: "left", 39: "right"}).review().changed_since(review))
+        0 of 40 nodes have another label
+        """
+        check_is_fitted(self, "answer_")
+        wanted = [check_fraction("thresholds", t) for t in thresholds]
+        return review_answer(self.answer_, check_count("n", n), wanted)
 
     def _extend_probabilities(self, X: object) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")

@@ -241,7 +241,8 @@ class Explanation:
         found |= {"basis": self.basis, "note": self.note, "text": self.text(changes=changes)}
         if changes:
             found["changes_if"] = [one._asdict() for one in self.changes_if]
-        return _plain(found)
+        plain: dict[str, Any] = _plain(found)
+        return plain
 
     def to_json(self, *, changes: bool = False) -> str:
         """Return `to_dict` as a line of JSON."""
