@@ -41,7 +41,7 @@ check-oldest: .venv/dev ## the tests with the oldest versions that pyproject.tom
 	$(BIN)/pip install -q "uv>=0.8"
 	$(BIN)/uv venv -q --clear --python $(BIN)/python build/oldest
 	$(BIN)/uv pip install -q --python build/oldest/bin/python --resolution lowest-direct --group test \
-	  -C build-dir=build/oldest/native ".[files,plot,progress,dask,serve]"
+	  -C build-dir=build/oldest/native ".[files,plot,dask,serve]"
 	build/oldest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(NO_SPARK) -o filterwarnings=default \
 	  tests/unit tests/golden tests/contract tests/cli tests/serve
 

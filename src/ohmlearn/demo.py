@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 
 from ohmlearn import gallery
 from ohmlearn.certificate import Certificate, certify
-from ohmlearn.edges import Edges
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes
 from ohmlearn.paper.experiment_page import draw_points
@@ -26,7 +27,7 @@ from ohmlearn.report.html_page import (
     new_figure,
     style_axes,
 )
-from ohmlearn.report.process_cost import cpu_seconds, peak_memory
+from ohmlearn.report.process_cost import peak_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,6 @@ class Demo:
     n_kept: int
     n_resamples: int
     certificate: Certificate
-    certify_seconds: float
     one_pass: Answer
     refined: Answer
     exact: Answer
@@ -86,17 +86,14 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     given = {int(node): NAMES[classes[node]] for node in labelled}
 
     model = HFSClassifier(gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed)
-    began = time.perf_counter()
-    model.fit_edges(edges, given)
-    one_pass = _read_answer(model, classes, labelled, began)
+    one_pass = _answer(lambda: model.fit_edges(edges, given), classes, labelled)
     sparsifier = model.sparsifier_
     assert sparsifier is not None  # epsilon is a number
-
-    began = time.perf_counter()
     certificate = certify(edges, model.graph_, random_state=seed)
-    certify_seconds = time.perf_counter() - began
-    refined = _refine(model, edges, MORE_PASSES, classes, labelled)
-    exact = _refine(model, edges, EXACT_PASSES, classes, labelled)
+    refined, exact = (
+        _answer(partial(model.refine, edges, passes=passes), classes, labelled)
+        for passes in (MORE_PASSES, EXACT_PASSES)
+    )
     return Demo(
         points=points,
         classes=classes,
@@ -106,33 +103,21 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
         n_kept=model.graph_.n_edges,
         n_resamples=sparsifier.n_resamples_,
         certificate=certificate,
-        certify_seconds=certify_seconds,
         one_pass=one_pass,
         refined=refined,
         exact=exact,
         seconds=time.perf_counter() - start,
-        cpu_seconds=cpu_seconds(),
+        cpu_seconds=time.process_time(),
         peak_bytes=peak_memory(),
     )
 
 
-def _refine(
-    model: HFSClassifier,
-    edges: Edges,
-    passes: int,
-    classes: NDArray[np.float64],
-    labelled: NDArray[np.int64],
+def _answer(
+    fit: Callable[[], HFSClassifier], classes: NDArray[np.float64], labelled: NDArray[np.int64]
 ) -> Answer:
+    """Return the answer of a model that is being fitted, and how long this takes."""
     began = time.perf_counter()
-    return _read_answer(model.refine(edges, passes=passes), classes, labelled, began)
-
-
-def _read_answer(
-    model: HFSClassifier,
-    classes: NDArray[np.float64],
-    labelled: NDArray[np.int64],
-    began: float,
-) -> Answer:
+    model = fit()
     labels = np.where(model.transduction_ == NAMES[1.0], 1.0, -1.0)
     right = float(np.delete(labels == classes, labelled).mean())
     columns = dict(zip(model.classes_.tolist(), model.scores_.T, strict=True))
@@ -240,13 +225,7 @@ def make_page(demo: Demo, command: str) -> Report:
     return report.add_heading("Numbers").add_code(describe(demo)).add_command(command)
 
 
-def find_paths(output: Path) -> tuple[Path, Path]:
-    """Return the paths of the page and of its picture, which is in the same folder."""
-    return output, output.with_suffix(".png")
-
-
-def write(demo: Demo, output: Path, command: str) -> None:
+def write(demo: Demo, page: Path, picture: Path, command: str) -> None:
     """Write the page and its picture."""
-    page, picture = find_paths(output)
     make_page(demo, command).write(page)
     figure_to_png(draw(demo), picture)

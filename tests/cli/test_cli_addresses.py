@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from commands import invoke, succeed
+from commands import refuse, succeed
 from servers import serve_bucket, serve_files
 
 from ohmlearn.reading import SourceError, remote
@@ -44,9 +44,8 @@ def test_edges_and_labels_from_a_server(files, tmp_path):
             args = ("--labels", labels, "--max-edges", 200, "-o", output)
             succeed("label", f"{folder}/e.csv", *args)
         assert outputs[0].read_bytes() == outputs[1].read_bytes()
-        result = invoke("label", tmp_path / "e.csv", "--labels", f"{server.address}/z.txt")
-        assert result.exit_code == 2
-        assert f"there is no file {server.address}/z.txt" in result.stderr.splitlines()[-1]
+        problem = f"there is no file {server.address}/z.txt"
+        refuse("label", tmp_path / "e.csv", "--labels", f"{server.address}/z.txt", said=problem)
 
 
 def test_results_are_written_to_s3(bucket, files, tmp_path):
@@ -80,9 +79,7 @@ def test_results_are_written_to_s3(bucket, files, tmp_path):
     ],
 )
 def test_outputs_are_checked_before_the_work(bucket, option, address, message):
-    result = invoke("label", "s3://edges/e.csv", "--labels", "s3://edges/y.csv", option, address)
-    assert result.exit_code == 2
-    assert message in result.stderr.splitlines()[-1]
+    refuse("label s3://edges/e.csv --labels s3://edges/y.csv", option, address, said=message)
 
 
 def test_long_messages_of_libraries_are_cut_off_after_a_sentence(files, tmp_path, monkeypatch):
@@ -92,8 +89,7 @@ def test_long_messages_of_libraries_are_cut_off_after_a_sentence(files, tmp_path
         raise OSError(said)
 
     monkeypatch.setattr(remote, "_resolve", fail)
-    result = invoke("label", "gs://b/e.csv", "--labels", tmp_path / "y.csv")
-    assert result.exit_code == 2
+    result = refuse("label gs://b/e.csv --labels", tmp_path / "y.csv")
     assert "gs://b/e.csv: " in result.stderr
     assert "check the name, your credentials and the network" in result.stderr
     quoted = result.stderr.rpartition(" (")[2].removesuffix(")\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from commands import invoke, succeed
+from commands import invoke, refuse, succeed
 
 from ohmlearn.reading import EdgeStream
 
@@ -18,7 +18,9 @@ FILES = {
     "header.csv": "src,dst\n",
     "pairs.csv": "u,v\nn0,n1\n",
     "b.csv": "node,b\nn0,1\nn1,-1\n",
-    "bad_b.csv": "node,b\nn0,one\n",
+    "bad_b.csv": "node,b\nn0,2\n\nn0,one\n",
+    "same_b.csv": "id,b,node\n1,2,3\n",
+    "ragged_b.csv": "node,b\n1,2,3\n",
     "names.txt": "n0\n",
     "unknown.csv": "node,label\nnobody,red\nno one,blue\n",
     "nodes.csv": "id,age,same\nn0,40,1\nn1,38,1\nn2,41,1\n",
@@ -57,7 +59,10 @@ CASES = [
      "empty.csv: is empty: there is no line with an edge"),
     ("resistance edges.csv --pairs empty.csv", "empty.csv: is empty: there is no line with a pair"),
     ("resistance edges.csv --pairs nowhere.csv", "there is no file nowhere.csv"),
-    ("solve edges.csv bad_b.csv", "bad_b.csv, row 2: 'b' is not a number: 'one'"),
+    ("info no.csv", "there is no file no.csv"),
+    ("solve edges.csv bad_b.csv", "bad_b.csv, row 4: 'b' is not a number: 'one'"),
+    ("solve edges.csv same_b.csv", "must have different names, and none may"),
+    ("solve edges.csv ragged_b.csv", "row 2: '1,2,3' has 3 fields, but there are 2 columns"),
     ("solve edges.csv header.csv", "header.csv: a header, a column of node ids and one or more"),
     # Ids of another kind.
     ("label numbers.csv --labels labels.csv",
@@ -123,7 +128,12 @@ CASES = [
     ("info edges.csv --read header=perhaps", "Invalid value for '--read': "),
     ("label edges.csv --source-col=u", "--source-col is no option now; use --from\n"),
     ("label edges.csv --no-header", "--no-header is no option now; use --read header=no\n"),
-    ("label edges.csv --last", "--last is no option now; use --horizon\n"),
+    ("label edges.csv --csv-safe", "--csv-safe is no option now; use --option csv_safe=yes\n"),
+    ("no-such-command", "No such command 'no-such-command'"),
+    ("demo --points 10", "10 is not in the range 300<=x<=100000"),
+    ("demo --seed -1", "-1 is not in the range x>=0"),
+    ("demo -o .", "File '.' is a directory"),
+    ("paper run --paper-scheme most", "'most' is not one of 'none', 'some', 'all'"),
     # Features of nodes.
     (f"{FEATURES} --cluster local:2", "--cluster cannot be used with --features"),
     (f"{FEATURES} --memory 2GB --n-nodes 200", "--memory cannot be used with --features"),
@@ -150,20 +160,16 @@ def test_refused_before_reading(
 ):
     if "--pairs" not in command:  # they are read as edges are
         forbid_reading(monkeypatch)
-    result = invoke(*command.split())
-    assert message in result.stderr
-    assert result.exit_code == 2
+    refuse(command, said=message)
     assert not Path("out.csv").exists()
 
 
 def test_nodes_that_no_edge_has_are_noticed_after_reading(files: Path):
     for command in ("label", "suggest"):
-        result = invoke(command, "edges.csv", "--labels", "unknown.csv")
-        assert result.exit_code == 2
-        assert "no edge has any of these nodes, such as 'nobody'" in result.stderr
-    result = invoke(*LABEL.split(), "--features", "strange.csv", "--state", "s.ohm")
-    assert result.exit_code == 2
-    assert "none of the 2 ids, such as 'r1', is among the 9 of the graph" in result.stderr
+        problem = "no edge has any of these nodes, such as 'nobody'"
+        refuse(command, "edges.csv", "--labels", "unknown.csv", said=problem)
+    problem = "none of the 2 ids, such as 'r1', is among the 9 of the graph"
+    refuse(*LABEL.split(), "--features", "strange.csv", "--state", "s.ohm", said=problem)
 
 
 @pytest.mark.parametrize(
@@ -197,15 +203,14 @@ def test_what_a_state_cannot_use_is_refused_before_reading(
 
 
 def test_certify_does_not_consume_a_pipe(files: Path):
-    result = invoke("certify", "-", "edges.csv", input=FILES["edges.csv"])
-    assert result.exit_code == 2
-    assert "a pipe can be read only once, but certify needs several passes" in result.stderr
+    problem = "a pipe can be read only once, but certify needs several passes"
+    refuse("certify - edges.csv", input=FILES["edges.csv"], said=problem)
 
 
 def test_the_first_rows_of_good_label_files_stay(files: Path):
     # The first label is in no other row, but this is so of other labels, too.
     Path("few.csv").write_text("n0,a\nn1,b\nn2,b\nn3,c\n")
-    succeed("label", "edges.csv", "--labels", "few.csv", "-o", "out.csv")
+    succeed("label edges.csv --labels few.csv -o out.csv")
     assert "n0,a," in Path("out.csv").read_text()
 
 
@@ -219,29 +224,26 @@ def test_a_file_without_a_row_is_blamed_and_not_the_other(files: Path, ending: s
     Path(f"none{ending}").write_text(text)
     for edges in ([f"none{ending}"], [f"none{ending}"] * 2):
         for command in ("label", "suggest"):
-            result = invoke(command, *edges, "--labels", "labels.csv")
-            assert result.exit_code == 2
+            result = refuse(command, *edges, "--labels", "labels.csv")
             assert f"Error: none{ending}" in result.stderr
             assert "no edge" in result.stderr or "no line with an edge" in result.stderr
     if ending != ".mtx":
         Path(f"none{ending}").write_text(text.replace("src,dst", "node,label"))
-        result = invoke("label", "edges.csv", "--labels", f"none{ending}")
-        assert result.exit_code == 2
+        result = refuse("label edges.csv --labels", f"none{ending}")
         assert f"Error: none{ending}: " in result.stderr
         assert "label" in result.stderr.rpartition(": ")[2]
 
 
 def test_if_all_rows_are_bad_the_first_is_named(files: Path):
     Path("bad.csv").write_text("src,dst\na,\n,b\n")
-    result = invoke("label", "bad.csv", "--labels", "labels.csv", "--on-bad", "skip")
-    assert result.exit_code == 2
+    result = refuse("label bad.csv --labels labels.csv --on-bad skip")
     text = "Error: bad.csv: all 2 rows are bad; the first is bad.csv, row 2: 'dst' is"
     assert text in result.stderr
 
 
 def test_files_without_a_row_may_be_beside_others(files: Path):
-    succeed("label", "edges.csv", "header.csv", "--labels", "labels.csv", "-o", "two.csv")
+    succeed("label edges.csv header.csv --labels labels.csv -o two.csv")
     succeed(*LABEL.split(), "--state", "state.ohm")
     assert Path("out.csv").read_text() == Path("two.csv").read_text()
-    result = succeed("label", "header.csv", "--state", "state.ohm", "-o", "out.csv")
+    result = succeed("label header.csv --state state.ohm -o out.csv")
     assert "0 edges added" in result.stderr

@@ -5,14 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import succeed
 from pages import Page
 
 from ohmlearn import demo, gallery
-from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
-
-SMALL = ("--points", "605", "--neighbors", "225")
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +43,7 @@ def test_shares_of_right_labels_are_counted_over_unlabelled_points(found: demo.D
 @pytest.mark.slow
 def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     page = tmp_path / "demo.html"
-    result = CliRunner().invoke(main, ["demo", *SMALL, "-o", str(page)])
-    assert result.exit_code == 0, result.output
+    result = succeed("demo --points 605 --neighbors 225 -o", page)
     for word in ("Points", "Stream", "Kept", "Certificate", "Labels", "Cost", "Page"):
         assert re.search(rf"^{word} ", result.output, re.M)
     assert "605 in the plane, 4 of them labelled" in result.output

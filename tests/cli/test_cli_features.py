@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import invoke, label
+from commands import label, succeed
 from commands import read_rows as read
 from pages import Page
 
@@ -50,8 +50,7 @@ def share_right(rows: dict[str, dict[str, str]]) -> float:
 
 
 def test_labels_and_what_is_said_about_them(folder: Path):
-    result = label(*ALL, "-o", "out.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("label", *ALL, "-o", "out.csv")
     said = result.stderr
     assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in said
     assert "  age: numbers; 13 missing, replaced by the mean " in said
@@ -76,7 +75,7 @@ def test_labels_and_what_is_said_about_them(folder: Path):
 
 @pytest.mark.filterwarnings("ignore:10 of 126 nodes")
 def test_labels_equal_those_of_python(folder: Path):
-    assert label(*ALL, "-o", "out.csv", "--seed", 3).exit_code == 0
+    succeed("label", *ALL, "-o", "out.csv", "--seed", 3)
     labels, edges = read_labels("labels.csv"), read_edges("edges.csv")
     model = GraphFeatureClassifier(random_state=3)
     model.fit_edges(edges, read_features("nodes.csv"), labels)
@@ -120,8 +119,7 @@ def test_columns_and_models(folder: Path):
     assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in result.stderr
     assert "note" not in result.stderr
     trees = ("--method", "hist-gradient-boosting", "--read-features", "columns=age")
-    result = label(*ALL, "-o", "out.csv", *trees)
-    assert result.exit_code == 0, result.output
+    succeed("label", *ALL, "-o", "out.csv", *trees)
     assert share_right(read()) > 0.85
 
 
@@ -130,16 +128,14 @@ def test_trees_take_columns_that_are_mostly_zero(folder: Path):
     rng = np.random.default_rng(1)
     words = [f"p{i},w{rng.integers(40)},v{rng.integers(40)},{i % 2}\n" for i in range(N)]
     Path("nodes.csv").write_text("id,word,other,side\n" + "".join(words))
-    result = label(*ALL, "-o", "out.csv", "--method", "hist-gradient-boosting")
-    assert result.exit_code == 0, result.output
+    succeed("label", *ALL, "-o", "out.csv", "--method", "hist-gradient-boosting")
     assert share_right(read()) == 1.0
 
 
 @pytest.mark.slow
 def test_old_edges_can_be_forgotten(folder: Path):
     for option, time in (("--half-life", "3d"), ("--horizon", "10d"), ("--since", "2024-01-15")):
-        result = label(*ALL, "-o", "out.csv", option, time)
-        assert result.exit_code == 0, result.output
+        result = succeed("label", *ALL, "-o", "out.csv", option, time)
         assert share_right(read()) > 0.75
         assert "Time      " in result.stderr
     assert "Time      edges since 2024-01-15" in result.stderr
@@ -155,7 +151,7 @@ def test_old_edges_can_be_forgotten(folder: Path):
 
 
 def test_answers_that_are_not_sure_enough(folder: Path):
-    assert label(*ALL, "-o", "out.csv", "--min-probability", 0.9, "--top", 1).exit_code == 0
+    succeed("label", *ALL, "-o", "out.csv", "--min-probability", 0.9, "--top", 1)
     rows = read()
     for row in rows.values():
         is_sure = row["probability"] != "" and float(row["probability"]) >= 0.9
@@ -165,20 +161,17 @@ def test_answers_that_are_not_sure_enough(folder: Path):
 @pytest.mark.slow
 def test_edges_from_a_pipe_and_a_log(folder: Path):
     arguments = ["label", "-", *ALL[1:], "-o", "pipe.csv"]
-    result = invoke(*arguments, input=Path("edges.csv").read_bytes())
-    assert result.exit_code == 0, result.output
-    assert label(*ALL, "-o", "out.csv").exit_code == 0
+    succeed(*arguments, input=Path("edges.csv").read_bytes())
+    succeed("label", *ALL, "-o", "out.csv")
     assert Path("pipe.csv").read_bytes() == Path("out.csv").read_bytes()
-    assert invoke("log", "append", "days.log", "edges.csv").exit_code == 0
-    result = label("days.log", *ALL[1:], "-o", "log.csv")
-    assert result.exit_code == 0, result.output
+    succeed("log append days.log edges.csv")
+    succeed("label days.log", *ALL[1:], "-o", "log.csv")
     assert share_right(read("log.csv")) > 0.9
 
 
 @pytest.mark.slow
 def test_the_page_has_a_part_about_features(folder: Path):
-    result = label(*ALL, "-o", "out.csv", "--report", "page.html")
-    assert result.exit_code == 0, result.output
+    succeed("label", *ALL, "-o", "out.csv", "--report", "page.html")
     page = Page(Path("page.html"))
     assert page.faults == []
     assert "Features and graph" in page.text
@@ -191,8 +184,7 @@ def test_the_page_has_a_part_about_features(folder: Path):
     lines = page.text.replace("\\\n", " ").splitlines()
     command = next(line for line in lines if "ohmlearn label edges.csv" in line)
     options = command.partition("ohmlearn label ")[2].split()
-    result = label(*options, "-o", "again.csv", "--report", "again.html")
-    assert result.exit_code == 0, result.output
+    succeed("label", *options, "-o", "again.csv", "--report", "again.html")
     assert read("again.csv") == read()
 
 
@@ -201,9 +193,7 @@ def test_the_column_of_nodes_may_be_called_as_in_the_labels(folder: Path):
         text = Path(path).read_text()
         Path(path).write_text(text.replace("id,", "account,", 1).replace("node,", "account,", 1))
     arguments = (*ALL, "-o", "out.csv", "--read-labels", "node=account")
-    result = label(*arguments)
-    assert result.exit_code == 0, result.output
-    assert "nodes.csv: 116 nodes with 5 features, ids = 'account'" in result.stderr
+    succeed("label", *arguments, said="nodes.csv: 116 nodes with 5 features, ids = 'account'")
     Path("nodes.csv").write_text(Path("nodes.csv").read_text().replace("account", "who", 1))
     assert "name the one with the ids in --read-features node=..." in label(*arguments).stderr
 
@@ -214,9 +204,8 @@ def test_ids_of_several_kinds(folder: Path):
     Path("labels.csv").write_text("user_id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(12)))
     ages = "".join(f"{i},{20 + 10 * (i % 2)}\n" for i in range(60))
     Path("nodes.csv").write_text("user_id,age\n" + ages)
-    result = label(*ALL, "-o", "out.csv", "--bipartite", "columns")
-    assert result.exit_code == 0, result.output
-    assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
+    text = "2 of 62 nodes have no features, such as 'item:"
+    succeed("label", *ALL, "-o", "out.csv", "--bipartite", "columns", said=text)
     rows = read()
     assert [rows[f"user:{i}"]["label"] for i in range(60)] == [str(i % 2) for i in range(60)]
 
@@ -235,14 +224,12 @@ def test_column_with_the_name_of_the_labels(folder: Path, labels: str):
         else ()
     )
     command = ("edges.csv", "--labels", labels, *names, "--features", "nodes.csv", "-o", "out.csv")
-    result = label(*command)
-    assert result.exit_code == 0, result.output
+    result = succeed("label", *command)
     assert "the column 'Fraud' of the features is left out" in result.stderr
     assert "  Fraud: left out: the labels have this name\n" in result.stderr
     assert "nodes.csv: 5 columns of numbers" in result.stderr
-    result = label(*command, "--read-features", "columns=age,Fraud")
-    assert result.exit_code == 0, result.output
-    assert "unlabelled ones, which have the same, in the column 'Fraud_missing'" in result.stderr
+    text = "unlabelled ones, which have the same, in the column 'Fraud_missing'"
+    succeed("label", *command, "--read-features", "columns=age,Fraud", said=text)
 
 
 @pytest.fixture
@@ -276,8 +263,7 @@ def test_parts_in_a_state_are_the_whole(folder: Path, parts: list[str], more: tu
     about = ("--features", "nodes.csv", *more, "-o", "out.csv", "--json")
 
     def run(*args: str) -> tuple[bytes, dict[str, Any]]:
-        result = label(*args, *about)
-        assert result.exit_code == 0, result.output
+        result = succeed("label", *args, *about)
         return Path("out.csv").read_bytes(), json.loads(result.stderr.splitlines()[-1])
 
     labels = ("--labels", "labels.csv")
@@ -297,15 +283,14 @@ def test_parts_in_a_state_are_the_whole(folder: Path, parts: list[str], more: tu
 
 def test_a_state_is_the_same_with_and_without_features(folder: Path, parts: list[str]):
     labels, more = ("--labels", "labels.csv"), ("--features", "nodes.csv", "--gamma", "4")
-    assert label(parts[0], *labels, "--state", "plain.ohm").exit_code == 0
-    result = label(parts[0], *labels, "--state", "s.ohm", *more, "-o", "out.csv")
-    assert result.exit_code == 0, result.output
+    succeed("label", parts[0], *labels, "--state", "plain.ohm")
+    result = succeed("label", parts[0], *labels, "--state", "s.ohm", *more, "-o", "out.csv")
     assert "State     s.ohm" in result.stderr
     assert "Graph     helps" in result.stderr
     assert "q1" in read()
     assert Path("s.ohm").read_bytes() == Path("plain.ohm").read_bytes()
     for state, out in (("plain.ohm", "plain.csv"), ("s.ohm", "out.csv")):
-        assert label(parts[1], "--state", state, "-o", out).exit_code == 0
+        succeed("label", parts[1], "--state", state, "-o", out)
     assert Path("out.csv").read_bytes() == Path("plain.csv").read_bytes()
     assert "q1" not in read()
     model = HFSClassifier.load("s.ohm")
@@ -317,9 +302,8 @@ def test_a_state_is_the_same_with_and_without_features(folder: Path, parts: list
 @pytest.mark.slow
 def test_answers_of_a_state_equal_those_without_one(folder: Path):
     """No edge is dropped, so the degrees in the state are exact."""
-    assert label(*ALL, "-o", "plain.csv", "--seed", 3).exit_code == 0
-    result = label(*ALL, "-o", "out.csv", "--seed", 3, "--state", "s.ohm", "--report", "p.html")
-    assert result.exit_code == 0, result.output
+    succeed("label", *ALL, "-o", "plain.csv", "--seed", 3)
+    succeed("label", *ALL, "-o", "out.csv", "--seed", 3, "--state", "s.ohm", "--report", "p.html")
     rows, plain = read(), read("plain.csv")
     assert list(rows) == list(plain)
     for name, row in rows.items():
@@ -340,8 +324,8 @@ def test_a_state_remembers_the_columns_of_its_labels(folder: Path, parts: list[s
     rows = [f"p{i},{i % 2 + i % 3},{known.get(f'p{i}', '')}\n" for i in range(N)]
     Path("nodes.csv").write_text("person,size,colour\n" + "".join(rows))
     labels, more = ("--labels", "labels.csv"), ("--features", "nodes.csv", "-o")
-    assert label(*parts, *labels, "--state", "whole.ohm", *more, "whole.csv").exit_code == 0
-    assert label(parts[0], *labels, "--state", "s.ohm", *more, "out.csv").exit_code == 0
+    succeed("label", *parts, *labels, "--state", "whole.ohm", *more, "whole.csv")
+    succeed("label", parts[0], *labels, "--state", "s.ohm", *more, "out.csv")
     result = label(parts[1], "--state", "s.ohm", *more, "out.csv")
     assert "  colour: left out: the labels have this name\n" in result.stderr
     assert Path("out.csv").read_bytes() == Path("whole.csv").read_bytes()

@@ -7,18 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import invoke, refuse, succeed
 
 from ohmlearn import Graph, LaplacianSolver, effective_resistance, gallery
-from ohmlearn.cli import main
 from ohmlearn.reading import read_edges
 from ohmlearn.sparsifier import sparsify
 
 pytest.importorskip("pyarrow")
-
-
-def invoke(*args: str | Path, **options) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
 
 
 def write_csv(path: Path, header: str, *columns) -> Path:
@@ -70,8 +65,7 @@ def test_sparsify_writes_what_python_gives(edges, tmp_path, ending):
     path, graph, ids = edges
     output = tmp_path / "new folder" / f"h.{ending}"
     output.parent.mkdir()
-    result = invoke("sparsify", path, "-o", output, "--max-edges", "900", "--seed", "3", "--json")
-    assert result.exit_code == 0, result.output
+    result = succeed("sparsify", path, "-o", output, "--max-edges", "900", "--seed", "3", "--json")
     expected = sparsify(read_edges(path), max_edges=900, random_state=3)
     stream = read_edges(output)
     (batch,) = list(stream)
@@ -106,9 +100,6 @@ def test_certify(edges, tmp_path):
     assert 0 <= figures["epsilon"] <= figures["epsilon_bound"] < 1
     same = invoke("certify", path, path)
     assert same.stdout.startswith("energies in H are 1 to 1 times those in G")
-    piped = invoke("certify", "-", output, input="src,dst\na,b\n")
-    assert piped.exit_code == 2
-    assert "a pipe can be read only once, but certify needs several" in piped.stderr
 
 
 def test_certify_names_edges_by_the_ids_of_the_user(tmp_path):
@@ -132,30 +123,30 @@ def test_certify_names_edges_by_the_ids_of_the_user(tmp_path):
 def test_resistance(edges, tmp_path):
     path, graph, ids = edges
     output = tmp_path / "r.csv"
-    assert invoke("resistance", path, "-o", output).exit_code == 0
+    succeed("resistance", path, "-o", output)
     expected = effective_resistance(graph, exact=True)
     found = np.loadtxt(output, delimiter=",", skiprows=1, usecols=3)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     pairs = write_csv(tmp_path / "pairs.csv", "u,v", [ids[5], ids[0]], [ids[9], ids[0]])
-    assert invoke("resistance", path, "-o", output, "--pairs", pairs).exit_code == 0
+    succeed("resistance", path, "-o", output, "--pairs", pairs)
     found = np.loadtxt(output, delimiter=",", skiprows=1, usecols=2)
     np.testing.assert_allclose(found, effective_resistance(graph, [[5, 9], [0, 0]]), rtol=1e-6)
     before = output.read_text()
     pairs.write_text(f"u,v,w\n{ids[5]},{ids[9]},-1\n{ids[0]},{ids[0]},\n")  # pairs have no weights
-    assert invoke("resistance", path, "-o", output, "--pairs", pairs).exit_code == 0
+    succeed("resistance", path, "-o", output, "--pairs", pairs)
     assert output.read_text() == before
     write_csv(pairs, "u,v", ["who"], [ids[0]])
-    result = invoke("resistance", path, "-o", output, "--pairs", pairs)
-    assert result.exit_code == 2
-    assert "pair 1: node 'who' is not in the graph" in result.stderr
+    problem = "pair 1: node 'who' is not in the graph"
+    refuse("resistance", path, "-o", output, "--pairs", pairs, said=problem)
+    b = write_csv(tmp_path / "b.csv", "node,b", ["who"], [1])
+    refuse("solve", path, b, said="row 2: node 'who' is not in the graph")
 
 
 def test_solve(edges, tmp_path):
     path, graph, ids = edges
     b = write_csv(tmp_path / "b.csv", "node,first,second", [ids[3], ids[8]], [1, -1], [2, -2.0])
     output = tmp_path / "x.parquet"
-    result = invoke("solve", path, b, "-o", output)
-    assert result.exit_code == 0, result.output
+    succeed("solve", path, b, "-o", output)
     from pyarrow import parquet
 
     table = parquet.read_table(output)
@@ -171,7 +162,7 @@ def test_solve_with_integer_ids(tmp_path):
     path = write_csv(tmp_path / "e.csv", "u,v", [10, 20], [20, -30])
     b = write_csv(tmp_path / "b.csv", "node,b", [10, -30], [1, -1])
     output = tmp_path / "x.csv"
-    assert invoke("solve", path, b, "-o", output).exit_code == 0
+    succeed("solve", path, b, "-o", output)
     lines = output.read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["node", "10", "20", "-30"]
     np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], [1, 0, -1])
@@ -181,7 +172,7 @@ def test_solve_with_integer_ids(tmp_path):
     feather.write_feather(csv.read_csv(b), str(tmp_path / "b.arrow"))
     (tmp_path / "b.jsonl").write_text('{"node": 10, "b": 1}\n{"node": -30, "b": -1}\n')
     for name in ("b.parquet", "b.arrow", "b.jsonl"):
-        assert invoke("solve", path, tmp_path / name, "-o", tmp_path / "y.csv").exit_code == 0
+        succeed("solve", path, tmp_path / name, "-o", tmp_path / "y.csv")
         assert (tmp_path / "y.csv").read_text().splitlines() == lines
     (tmp_path / "b.jsonl").write_text('{"node": 10, "b": "x"}\n')
     refused = invoke("solve", path, tmp_path / "b.jsonl")
@@ -189,44 +180,6 @@ def test_solve_with_integer_ids(tmp_path):
     assert "its mean there was subtracted" not in invoke("solve", path, b).stderr
     b.write_text("node,b\n10,2\n-30,-1\n")
     assert "b does not sum to 0 over each component" in invoke("solve", path, b).stderr
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["info", "no.csv"], "there is no file no.csv"),
-        (["sparsify", "e.csv", "-o", "h.xls"], "h.xls: the name must end in one of .parquet"),
-        (["info", "e.csv", "--from", "nope"], "has no column 'nope', only 'u', 'v'"),
-        (["solve", "e.csv", "b.csv", "-o", "x.csv"], "row 2: node '9' is not in the graph"),
-        (["solve", "e.csv", "names.csv", "-o", "x.csv"], "row 2: the ids of the edges are"),
-        (["solve", "e.csv", "words.csv", "-o", "x.csv"], "row 4: 'b' is not a number: 'x'"),
-        (["solve", "e.csv", "empty.csv", "-o", "x.csv"], "a header, a column of node ids"),
-        (["solve", "e.csv", "same.csv", "-o", "x.csv"], "must have different names, and none may"),
-        (
-            ["solve", "e.csv", "ragged.csv", "-o", "x.csv"],
-            "row 2: '1,2,3' has 3 fields, but there are 2 columns",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, args, message):
-    monkeypatch.chdir(tmp_path)
-    for name, text in {
-        "e.csv": "u,v\n1,2\n",
-        "b.csv": "node,b\n9,1\n",
-        "names.csv": "node,b\na,1\n",
-        "words.csv": "node,b\n1,2\n\n2,x\n",
-        "empty.csv": "node,b\n",
-        "ragged.csv": "node,b\n1,2,3\n",
-        "same.csv": "id,b,node\n1,2,3\n",
-    }.items():
-        Path(name).write_text(text)
-    before = set(os.listdir())
-    result = invoke(*args)
-    assert result.exit_code == 2
-    errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
-    assert len(errors) == 1
-    assert message in errors[0]
-    assert set(os.listdir()) == before  # nothing half-written
 
 
 def test_the_same_thing_has_the_same_name_in_all_json(tmp_path):
@@ -248,8 +201,7 @@ def test_the_same_thing_has_the_same_name_in_all_json(tmp_path):
     }
     found = {}
     for name, args in commands.items():
-        result = invoke(*args)
-        assert result.exit_code == 0, result.output
+        result = succeed(*args)
         found[name] = json.loads(result.output.splitlines()[-1])
     same = {
         "n_nodes": 60,

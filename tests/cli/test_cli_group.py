@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -45,22 +44,6 @@ print("heavy:", sorted(heavy & sys.modules.keys()))
     assert run.stdout.endswith("heavy: []\n")
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["no-such-command"], "No such command 'no-such-command'"),
-        (["demo", "--points", "10"], "10 is not in the range 300<=x<=100000"),
-        (["demo", "--seed", "-1"], "-1 is not in the range x>=0"),
-        (["demo", "-o", "."], "File '.' is a directory"),
-        (["paper", "run", "--paper-scheme", "most"], "'most' is not one of 'none', 'some', 'all'"),
-    ],
-)
-def test_wrong_usage_exits_with_2(args: list[str], message: str):
-    result = invoke(*args)
-    assert result.exit_code == 2
-    assert message in result.output
-
-
 @pytest.mark.parametrize("command", ["demo", "paper run"])
 def test_missing_extra_is_one_line_naming_the_install_command(
     monkeypatch: pytest.MonkeyPatch, command: str
@@ -71,16 +54,6 @@ def test_missing_extra_is_one_line_naming_the_install_command(
     assert result.output == (
         'Error: matplotlib is needed for this; install it with pip install "ohmlearn[plot]"\n'
     )
-
-
-def test_unwritable_output_is_one_line(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    options = ("--points", "605", "--neighbors", "225", "-o", str(tmp_path / "file" / "demo.html"))
-    result = invoke("demo", *options)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: ")
-    assert str(tmp_path / "file") in result.stderr
-    assert result.stderr.count("\n") == 1
 
 
 def test_unexpected_errors_name_their_type_and_debug_shows_them(monkeypatch: pytest.MonkeyPatch):

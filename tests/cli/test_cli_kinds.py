@@ -4,189 +4,146 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from commands import invoke as run
-from commands import read_rows, summary_of
+from commands import invoke, read_rows, refuse, succeed, summary_of
+from pages import Page
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
 N = 40
+TWO = "--bipartite columns"
+LABEL = "label e.csv --labels known.csv -o out.csv"
+STATE = "label --state s.ohm -o out.csv --quiet"
 
 
-def run_two(*args: object) -> Result:
-    """Run a command on edges between two kinds of nodes."""
-    return run(*args, "--bipartite", "columns")
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_edges("e.csv")
+    Path("known.csv").write_text(
+        "user_id,label\n" + "".join(f"{i},{'eo'[i % 2]}\n" for i in range(8))
+    )
 
 
-def write_edges(path: Path, headings: str = "user,item", seed: int = 0) -> Path:
+def write_edges(path: str, headings: str = "user,item", seed: int = 0) -> None:
     """Write edges between users and items of equal parity; both are numbered from 0 on."""
     rng = np.random.default_rng(seed)
     u, v = rng.integers(N, size=(2, 2000))
     v = v - v % 2 + u % 2
     rows = (f"{a},{b}" for a, b in zip(u, v, strict=True))
-    path.write_text("\n".join([headings, *rows]) + "\n")
-    return path
+    Path(path).write_text("\n".join([headings, *rows]) + "\n")
 
 
-def read_answers(path: Path) -> dict[str, str]:
-    return {node: row["label"] for node, row in read_rows(path).items()}
+def rename_ids(heading: str) -> None:
+    known = Path("known.csv")
+    known.write_text(known.read_text().replace("user_id", heading))
 
 
-@pytest.fixture
-def known(tmp_path: Path) -> Path:
-    path = tmp_path / "known.csv"
-    path.write_text("user_id,label\n" + "".join(f"{i},{'eo'[i % 2]}\n" for i in range(8)))
-    return path
+def read_answers() -> dict[str, str]:
+    return {node: row["label"] for node, row in read_rows().items()}
 
 
-def test_labels_of_both_kinds(tmp_path: Path, known: Path):
-    edges, out = write_edges(tmp_path / "e.csv"), tmp_path / "out.csv"
-    result = run_two("label", edges, "--labels", known, "-o", out)
-    assert result.exit_code == 0, result.output
-    assert "two kinds of nodes (user:..., item:...) (guessed)" in result.output
-    assert "80, 8 of them with a label given" in result.output
-    answers = read_answers(out)
+def test_labels_of_both_kinds():
+    result = succeed(f"{LABEL} {TWO}", said="two kinds of nodes (user:..., item:...) (guessed)")
+    assert "80, 8 of them with a label given" in result.stderr
+    answers = read_answers()
     assert len(answers) == 2 * N
     assert all(label == "eo"[int(node.partition(":")[2]) % 2] for node, label in answers.items())
     assert {node.partition(":")[0] for node in answers} == {"user", "item"}
-
-    result = run("label", edges, "--labels", known, "-o", out, "--bipartite", "no")
-    assert "40, 8 of them with a label given" in result.output
-    write_edges(edges, "src,dst")
-    known.write_text(known.read_text().replace("user_id", "kunde"))
-    result = run(
-        "label", edges, "--bipartite", "kunde,ware", "--labels", known, "-o", out, "--quiet"
-    )
-    assert result.exit_code == 0, result.output
-    assert read_answers(out)["ware:17"] == "o"
+    succeed(f"{LABEL} --bipartite no", said="40, 8 of them with a label given")
+    write_edges("e.csv", "src,dst")
+    rename_ids("kunde")
+    succeed(f"{LABEL} --bipartite kunde,ware --quiet")
+    assert read_answers()["ware:17"] == "o"
 
 
-def test_a_plain_id_of_a_label_is_refused(tmp_path: Path, known: Path):
-    edges = write_edges(tmp_path / "e.csv")
-    known.write_text(known.read_text().replace("user_id", "node"))
-    result = run_two("label", edges, "--labels", known, "-o", tmp_path / "out.csv")
-    assert result.exit_code == 2
+def test_a_plain_id_of_a_label_is_refused():
+    rename_ids("node")
     problem = "known.csv: '0' may be of several kinds of nodes; write it as 'user:0' or"
-    assert problem in result.output
+    refuse(f"{LABEL} {TWO}", said=problem)
 
 
-def test_the_command_of_a_report_is_complete(tmp_path: Path, known: Path):
+def test_the_command_of_a_report_is_complete():
     pytest.importorskip("matplotlib")
-    edges, page = write_edges(tmp_path / "e.csv"), tmp_path / "page.html"
-    known.write_text("node,label\n0,e\n1,o\n2,e\n3,o\n")
-    words = ("label", edges, "--labels", known, "-o", tmp_path / "out.csv", "--report", page)
-    assert run(*words, "--bipartite", "no", "--read", "header=yes").exit_code == 0
-    text = page.read_text()
-    assert "--bipartite", "no" in text
-    assert "--read", "header=yes" in text
-    assert "--bipartite", "columns" not in text
+    rename_ids("node")
+    succeed(f"{LABEL} --report page.html --bipartite no --read header=yes")
+    assert "--bipartite no --read header=yes" in " ".join(Page(Path("page.html")).text.split())
 
 
-def test_options_of_kinds(tmp_path: Path):
-    edges = write_edges(tmp_path / "e.csv", "shop,tag")
-    result = run("info", edges)
-    assert "is in both columns, 'shop' and 'tag', and is read as one node" in result.output
-    assert "use --bipartite shop,tag, if not, --bipartite no" in result.output
-    assert run("info", edges, "--bipartite", "no").stderr.count("\n") == 1
-    assert "Nodes        80" in run("info", edges, "--bipartite", "columns").output
+def test_options_of_kinds():
+    write_edges("e.csv", "shop,tag")
+    said = "is in both columns, 'shop' and 'tag', and is read as one node"
+    result = succeed("info e.csv", said=said)
+    assert "use --bipartite shop,tag, if not, --bipartite no" in result.stderr
+    assert succeed("info e.csv --bipartite no").stderr.count("\n") == 1
+    assert "Nodes        80" in succeed(f"info e.csv {TWO}").stdout
 
 
-def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):
-    state, out = tmp_path / "s.ohm", tmp_path / "out.csv"
-    first, second = write_edges(tmp_path / "a.csv"), tmp_path / "b.csv"
-    command = ("label", "--state", state, "-o", out, "--quiet")
-    assert run_two(*command, first, "--labels", known).exit_code == 0
-    before = state.read_bytes()
-    for execute, headings, problem in (
-        (run, "src,dst", "nodes are of the kinds user and item, so ids start with one"),
-        (run_two, "customer,product", "has the kinds customer and product, but the nodes so far"),
+def test_a_state_keeps_its_kinds():
+    succeed(f"{STATE} e.csv --labels known.csv {TWO}")
+    before = Path("s.ohm").read_bytes()
+    for more, headings, problem in (
+        ("", "src,dst", "nodes are of the kinds user and item, so ids start with one"),
+        (TWO, "customer,product", "has the kinds customer and product, but the nodes so far"),
     ):
-        result = execute(*command, write_edges(second, headings, 1))
-        assert result.exit_code == 2
-        assert problem in result.output
-        assert "if they are the same, use --bipartite user,item" in result.output
-        assert state.read_bytes() == before
-    assert run(*command, second, "--bipartite", "user,item").exit_code == 0
-    assert run_two(*command, write_edges(second, "user,item", 2), "--labels", known).exit_code == 0
-    answers = read_answers(out)
-    assert len(answers) == 2 * N
-    known.write_text("user,label\n0,x\n1,o\n")
-    result = run("label", "--state", state, "-o", out, "--labels", known, "--json")
-    counts = summary_of(result)["state"]["labels"]
-    assert counts == {"kept": 6, "replaced": 2, "new": 0}
+        write_edges("b.csv", headings, 1)
+        result = refuse(f"{STATE} b.csv {more}".rstrip(), said=problem)
+        assert "if they are the same, use --bipartite user,item" in result.stderr
+        assert Path("s.ohm").read_bytes() == before
+    succeed(f"{STATE} b.csv --bipartite user,item")
+    write_edges("b.csv", seed=2)
+    succeed(f"{STATE} b.csv --labels known.csv {TWO}")
+    assert len(read_answers()) == 2 * N
+    Path("known.csv").write_text("user,label\n0,x\n1,o\n")
+    result = invoke("label --state s.ohm -o out.csv --labels known.csv --json")
+    assert summary_of(result)["state"]["labels"] == {"kept": 6, "replaced": 2, "new": 0}
 
 
-def test_a_state_without_kinds_refuses_them(tmp_path: Path):
-    state, out, known = tmp_path / "s.ohm", tmp_path / "out.csv", tmp_path / "known.csv"
-    known.write_text("node,label\n0,e\n1,o\n")
-    command = ("label", "--state", state, "-o", out, "--quiet")
-    first = write_edges(tmp_path / "a.csv", "src,dst")
-    assert run(*command, first, "--labels", known).exit_code == 0
-    second = write_edges(tmp_path / "b.csv", seed=1)
-    result = run_two(*command, second)
-    assert result.exit_code == 2
-    assert "the nodes so far have no kinds, such as" in result.output
-    assert "for example --bipartite user,item, or --bipartite no" in result.output
-    assert run(*command, second, "--bipartite", "no").exit_code == 0
+def test_a_state_without_kinds_refuses_them():
+    write_edges("a.csv", "src,dst")
+    rename_ids("node")
+    succeed(f"{STATE} a.csv --labels known.csv")
+    write_edges("b.csv", seed=1)
+    result = refuse(f"{STATE} b.csv {TWO}", said="the nodes so far have no kinds, such as")
+    assert "for example --bipartite user,item, or --bipartite no" in result.stderr
+    succeed(f"{STATE} b.csv --bipartite no")
 
 
-def test_sparsify_certify_resistance_solve(tmp_path: Path):
-    edges, h = write_edges(tmp_path / "e.csv"), tmp_path / "h.csv"
-    assert run_two("sparsify", edges, "-o", h, "--quiet").exit_code == 0
-    assert ",item:" in h.read_text()
-    result = run_two("certify", edges, h)
-    assert result.exit_code == 0, result.output
-    pairs, out = tmp_path / "pairs.csv", tmp_path / "out.csv"
+def test_sparsify_certify_resistance_solve():
+    succeed(f"sparsify e.csv -o h.csv --quiet {TWO}")
+    assert ",item:" in Path("h.csv").read_text()
+    succeed(f"certify e.csv h.csv {TWO}")
     for text in ("user,item\n0,0\n", "u,v\nuser:0,item:0\n"):
-        pairs.write_text(text)
-        result = run_two("resistance", edges, "--pairs", pairs, "--exact", "-o", out)
-        assert result.exit_code == 0, result.output
-        assert out.read_text().splitlines()[1].startswith("user:0,item:0,")
-    pairs.write_text("u,v\n0,2\n")
-    result = run_two("resistance", edges, "--pairs", pairs, "-o", out)
-    assert result.exit_code == 2
-    assert "'0' may be of several kinds of nodes; write it as 'user:0' or" in result.output
-    b = tmp_path / "b.csv"
-    b.write_text("item,b\n0,1\n2,-1\n")
-    result = run_two("solve", edges, b, "-o", out)
-    assert result.exit_code == 0, result.output
-    b.write_text("node,b\n0,1\n2,-1\n")
-    assert (
-        "row 2: '0' may be of several kinds of nodes"
-        in run_two("solve", edges, b, "-o", out).output
-    )
+        Path("pairs.csv").write_text(text)
+        succeed(f"resistance e.csv --pairs pairs.csv --exact -o out.csv {TWO}")
+        assert Path("out.csv").read_text().splitlines()[1].startswith("user:0,item:0,")
+    Path("pairs.csv").write_text("u,v\n0,2\n")
+    problem = "'0' may be of several kinds of nodes; write it as 'user:0' or"
+    refuse(f"resistance e.csv --pairs pairs.csv -o out.csv {TWO}", said=problem)
+    Path("b.csv").write_text("item,b\n0,1\n2,-1\n")
+    succeed(f"solve e.csv b.csv -o out.csv {TWO}")
+    Path("b.csv").write_text("node,b\n0,1\n2,-1\n")
+    refuse(f"solve e.csv b.csv -o out.csv {TWO}", said=f"row 2: {problem}")
 
 
-def test_suggest(tmp_path: Path, known: Path):
-    edges, exclude = write_edges(tmp_path / "e.csv"), tmp_path / "exclude.txt"
-    exclude.write_text("user:3\nitem:4\n")
-    out = tmp_path / "out.csv"
-    result = run_two("suggest", edges, "--labels", known, "--exclude", exclude, "-o", out, "-k", 3)
-    assert result.exit_code == 0, result.output
-    assert all(
-        node.startswith(("user:", "item:"))
-        for node in (line.split(",")[0] for line in out.read_text().splitlines()[1:])
-    )
-    exclude.write_text("3\n")
-    result = run_two("suggest", edges, "--exclude", exclude, "-o", out)
-    assert result.exit_code == 2
-    assert "exclude.txt, row 1: '3' may be of several kinds of nodes" in result.output
+def test_suggest():
+    Path("exclude.txt").write_text("user:3\nitem:4\n")
+    succeed(f"suggest e.csv --labels known.csv --exclude exclude.txt -o out.csv -k 3 {TWO}")
+    assert all(node.startswith(("user:", "item:")) for node in read_rows())
+    Path("exclude.txt").write_text("3\n")
+    problem = "exclude.txt, row 1: '3' may be of several kinds of nodes"
+    refuse(f"suggest e.csv --exclude exclude.txt -o out.csv {TWO}", said=problem)
 
 
-def test_logs(tmp_path: Path):
+def test_logs():
     pytest.importorskip("pyarrow")
-    edges, log = write_edges(tmp_path / "e.csv"), tmp_path / "log"
-    assert run_two("log", "append", log, edges).exit_code == 0
-    assert run_two("log", "append", log, write_edges(tmp_path / "f.csv", seed=1)).exit_code == 0
-    result = run("log", "append", log, write_edges(tmp_path / "g.csv", "src,dst"))
-    assert result.exit_code == 2
-    assert "so ids start with one" in result.output
-    result = run_two("log", "remove", log, edges)
-    assert "edges removed" in result.output
-    assert "0 requests that match no edge" in result.output
-    result = run("log", "remove-nodes", log, "user:1")
-    assert result.exit_code == 0, result.output
-    assert run("log", "remove-nodes", log, "1").exit_code == 2
-    other = tmp_path / "other"
-    assert run("log", "append", other, edges, "--bipartite", "no").exit_code == 0
-    result = run("log", "remove", other, edges)
-    assert "0 requests that match no edge; the log has 0 edges" in result.output
+    write_edges("f.csv", seed=1)
+    write_edges("g.csv", "src,dst")
+    succeed(f"log append log e.csv {TWO}")
+    succeed(f"log append log f.csv {TWO}")
+    refuse("log append log g.csv", said="so ids start with one")
+    result = succeed(f"log remove log e.csv {TWO}", said="edges removed")
+    assert "0 requests that match no edge" in result.stderr
+    succeed("log remove-nodes log user:1")
+    refuse("log remove-nodes log 1")
+    succeed("log append other e.csv --bipartite no")
+    said = "0 requests that match no edge; the log has 0 edges"
+    succeed("log remove other e.csv", said=said)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import label, read_rows
+from commands import invoke, label, read_rows, refuse, succeed, summary_of
 
 # Two paths that share the ends "a" and "d", and a pair that no label reaches.
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\nx,y\n"
@@ -40,8 +40,7 @@ def read(path: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
 def test_node_without_evidence_has_no_label_and_the_prior_in_its_own_column(folder, ending):
-    result = label("edges.csv", "--labels", "labels.csv", "-o", f"out.{ending}")
-    assert result.exit_code == 0, result.output
+    result = succeed("label edges.csv --labels labels.csv -o", f"out.{ending}")
     rows = read(f"out.{ending}")
     names = ["node", "label", "probability_blue", "probability_red", "reached", "prior_label"]
     assert list(rows["a"]) == names
@@ -59,16 +58,15 @@ def test_node_without_evidence_has_no_label_and_the_prior_in_its_own_column(fold
 
 def test_prior_of_equally_common_classes_is_empty_too(folder: Path):
     Path("labels.csv").write_text("node,label\na,red\ne,blue\n")
-    assert label("edges.csv", "--labels", "labels.csv", "-o", "out.csv").exit_code == 0
+    succeed("label edges.csv --labels labels.csv -o out.csv")
     assert [read("out.csv")[node]["prior_label"] for node in "xy"] == [None, None]
     more = ("--class-prior", "red=0.3,blue=0.7")
-    assert label("edges.csv", "--labels", "labels.csv", "-o", "out.csv", *more).exit_code == 0
+    succeed("label edges.csv --labels labels.csv -o out.csv", *more)
     assert [read("out.csv")[node]["prior_label"] for node in "xy"] == ["blue", "blue"]
 
 
 def test_summary_counts_labels_not_nodes(folder: Path):
-    result = label("edges.csv", "--labels", "labels.csv", "-o", "out.csv", "--json")
-    summary = json.loads(result.stderr.splitlines()[-1])
+    summary = summary_of(invoke("label edges.csv --labels labels.csv -o out.csv --json"))
     assert summary["classes"] == {"blue": 2, "red": 3}
     assert summary["n_unreached"] == 2
     assert summary["class_prior"] == {"blue": 1 / 3, "red": 2 / 3}
@@ -76,23 +74,21 @@ def test_summary_counts_labels_not_nodes(folder: Path):
 
 def test_state_leaves_labels_empty_until_an_edge_connects_them(folder: Path):
     common = ("--state", "s.ohm", "-o", "out.csv")
-    result = label("edges.csv", "--labels", "labels.csv", *common)
-    assert result.exit_code == 0, result.output
+    succeed("label edges.csv --labels labels.csv", *common)
     assert read("out.csv")["x"]["label"] is None
     Path("more.csv").write_text("src,dst\np,q\n")
-    result = label("more.csv", *common)
-    assert result.exit_code == 0, result.output
-    assert "4 of 9 nodes are in components without a label: their label is left" in result.stderr
+    text = "4 of 9 nodes are in components without a label: their label is left"
+    succeed("label more.csv", *common, said=text)
     assert [read("out.csv")[node]["label"] for node in "xyp"] == [None, None, None]
     Path("last.csv").write_text("src,dst\nx,a\n")
-    assert label("last.csv", *common).exit_code == 0
+    succeed("label last.csv", *common)
     assert [read("out.csv")[node]["label"] for node in "xyp"] == ["red", "red", None]
 
 
 def test_integer_classes_stay_integers_beside_nulls(folder: Path):
     Path("labels.csv").write_text("node,label\n a ,1\nb, 1\ne,2\n")
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert label("edges.csv", "--labels", "labels.csv", "-o", "o.parquet").exit_code == 0
+    succeed("label edges.csv --labels labels.csv -o o.parquet")
     schema = parquet.read_schema("o.parquet")
     assert [str(schema.field(name).type) for name in ("label", "prior_label")] == ["int64"] * 2
     assert read("o.parquet")["x"]["prior_label"] == 1
@@ -103,10 +99,8 @@ def test_top_names_the_likeliest_classes(folder: Path):
     lines = "".join(f"{i},{j}\n" for i, j in pairs)
     Path("edges.csv").write_text(f"src,dst\n{lines}98,99\n")
     Path("labels.csv").write_text("node,label\n0,red\n1,red\n14,blue\n16,blue\n28,lime\n29,lime\n")
-    wide = label("edges.csv", "--labels", "labels.csv", "-o", "wide.csv")
-    assert wide.exit_code == 0, wide.output
-    result = label("edges.csv", "--labels", "labels.csv", "-o", "top.csv", "--top", 2)
-    assert result.exit_code == 0, result.output
+    succeed("label edges.csv --labels labels.csv -o wide.csv")
+    succeed("label edges.csv --labels labels.csv -o top.csv --top 2")
     rows, answers = read("top.csv"), read("wide.csv")
     names = ["node", "label", "probability", "label_2", "probability_2", "reached", "prior_label"]
     for node, row in rows.items():
@@ -129,8 +123,7 @@ def test_top_may_exceed_the_number_of_classes_and_skips_impossible_ones(folder: 
     # The component of x and y has a label of one class only.
     Path("labels.csv").write_text("node,label\na,red\nb,red\ne,blue\nx,blue\n")
     options = ("-o", "out.jsonl", "--top", 3, "--option", "calibration=none")
-    result = label("edges.csv", "--labels", "labels.csv", *options)
-    assert result.exit_code == 0, result.output
+    succeed("label edges.csv --labels labels.csv", *options)
     rows = read("out.jsonl")
     assert (rows["a"]["label"], rows["a"]["label_2"], rows["a"]["label_3"]) == ("red", "blue", None)
     assert rows["a"]["probability_3"] is None
@@ -141,7 +134,7 @@ def test_top_may_exceed_the_number_of_classes_and_skips_impossible_ones(folder: 
 
 def test_nodes_that_abstain_have_no_label_of_any_rank(folder: Path):
     options = ("-o", "out.jsonl", "--top", 2, "--min-probability", 0.999)
-    assert label("edges.csv", "--labels", "labels.csv", *options).exit_code == 0
+    succeed("label edges.csv --labels labels.csv", *options)
     for row in read("out.jsonl").values():
         assert row["abstained"] is True
         assert (row["label"], row["label_2"]) == (None, None)
@@ -152,21 +145,19 @@ def test_classes_may_have_the_names_of_columns_or_any_other(folder: Path):
     names = ["reached", "label", "2", "prior_label", "ÅÄ,\n", '"']
     with open("labels.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["node", "label"], *zip("abcdex", names, strict=True)])
-    result = label("edges.csv", "--labels", "labels.csv", "-o", "out.csv")
-    assert result.exit_code == 0, result.output
+    succeed("label edges.csv --labels labels.csv -o out.csv")
     rows = read("out.csv")
     assert sorted(name for name in rows["a"] if name.startswith("probability_")) == sorted(
         f"probability_{name}" for name in names
     )
     assert [rows[node]["label"] for node in "abcdex"] == names
-    assert label("edges.csv", "--labels", "labels.csv", "-o", "t.csv", "--top", 2).exit_code == 0
+    succeed("label edges.csv --labels labels.csv -o t.csv --top 2")
     assert [read("t.csv")[node]["label"] for node in "abcdex"] == names
 
 
 def test_table_of_one_class_is_written(folder: Path):
     Path("labels.csv").write_text("node,label\na,red\n")
-    result = label("edges.csv", "--labels", "labels.csv", "-o", "out.csv", "--top", 1)
-    assert result.exit_code == 0, result.output
+    result = succeed("label edges.csv --labels labels.csv -o out.csv --top 1")
     assert {row["label"] for row in read("out.csv").values()} == {"red", None}
     assert read("out.csv")["x"]["prior_label"] == "red"
     assert "Caution" not in result.stderr
@@ -179,19 +170,13 @@ def test_thousands_of_classes_need_top(folder: Path):
     args = ("ring.csv", "--labels", "labels.csv", "-o", "out.csv", *uncalibrated)
     names = "".join(f"{node},c{node}\n" for node in nodes)
     Path("labels.csv").write_text(f"node,label\n{names}")
-    result = label(*args)
-    assert result.exit_code == 2
-    assert "there are 1,100 classes, and the output would have a column for each; give --top 3" in (
-        result.stderr
-    )
+    problem = "there are 1,100 classes, and the output would have a column for each; give --top 3"
+    refuse("label", *args, said=problem)
     assert not Path("out.csv").exists()
     few = "".join(f"{node},c{at % 30}\n" for at, node in enumerate(nodes[::20]))
     Path("labels.csv").write_text(f"node,label\n{few}")
-    result = label(*args)
-    assert result.exit_code == 0, result.output
-    assert "--top 3 writes the likeliest three" in result.stderr
-    result = label(*args, "--top", 3, "--passes", 1)
-    assert result.exit_code == 0, result.output
+    succeed("label", *args, said="--top 3 writes the likeliest three")
+    result = succeed("label", *args, "--top", 3, "--passes", 1)
     assert "writes the likeliest" not in result.stderr
     assert len(next(iter(read("out.csv").values()))) == 9
 
@@ -207,8 +192,7 @@ def test_few_labels_that_decide_most_nodes_raise_an_alarm(folder: Path):
     names = "".join(f"s{i},other{i}\n" for i in range(9))
     Path("labels.csv").write_text(f"node,label\nn3,big\n{names}")
     args = ("edges.csv", "--labels", "labels.csv", "-o", "out.csv")
-    result = label(*args, "--report", "page.html")
-    assert result.exit_code == 0, result.output
+    result = succeed("label", *args, "--report", "page.html")
     told = re.search(
         r"Caution +(big has 1 label of 10, but is the answer for \d\d% of the nodes)", result.stderr
     )
@@ -223,17 +207,11 @@ def test_files_of_measurements_and_ids_are_noticed_before_edges_are_read(folder:
     numbers = np.random.default_rng(0).random(30)
     rows = "".join(f"n{at},{number}\n" for at, number in enumerate(numbers))
     Path("labels.csv").write_text(f"node,score\n{rows}")
-    result = label("edges.csv", "--labels", "labels.csv", "--read-labels", "label=score")
-    assert result.exit_code == 2
+    result = refuse("label edges.csv --labels labels.csv --read-labels label=score")
     assert "the labels ('score') are 30 different numbers, such as 0." in result.stderr
     assert "--read-labels label=..." in result.stderr
     Path("edges.csv").write_text("src,dst\n" + "".join(f"n{i},n{i + 1}\n" for i in range(30)))
     rows = "".join(f"n{at},user{at}\n" for at in range(30))
     Path("labels.csv").write_text(f"node,label\n{rows}")
-    result = label(
-        "edges.csv", "--labels", "labels.csv", "--option", "calibration=none", "-o", "o.csv"
-    )
-    assert result.exit_code == 0, result.output
-    assert (
-        "Warning: labels.csv: 30 labels have 30 different classes, such as user0" in result.stderr
-    )
+    text = "Warning: labels.csv: 30 labels have 30 different classes, such as user0"
+    succeed("label edges.csv --labels labels.csv --option calibration=none -o o.csv", said=text)

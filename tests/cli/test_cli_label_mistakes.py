@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import invoke, label
+from commands import label, refuse, succeed
 
 
 @pytest.fixture
@@ -18,12 +18,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = "ohmlearn.cli.open_edges.open_edges"
+    monkeypatch.setattr(place, lambda *_, **__: pytest.fail("was read"))
+
+
 def test_the_number_of_nodes_is_only_for_the_memory(files: Path):
     answers = []
     for n_nodes in ("", "60", "5000"):
         options = ["--n-nodes", n_nodes] if n_nodes else []
-        shown = label("edges.csv", "--labels", "labels.csv", "-o", "o.csv", "--json", *options)
-        assert shown.exit_code == 0, shown.stderr
+        shown = succeed("label edges.csv --labels labels.csv -o o.csv --json", *options)
         summary = json.loads(shown.stderr.splitlines()[-1])
         assert summary["n_nodes"] == 61
         assert summary["n_unreached"] == 0
@@ -32,42 +36,33 @@ def test_the_number_of_nodes_is_only_for_the_memory(files: Path):
     # A budget is larger than these few edges, so that all are kept.
     budget = ("--memory", "900MB", "--n-nodes")
     for n_nodes in ("60", "5000"):
-        shown = label("edges.csv", "--labels", "labels.csv", "-o", "o.csv", *budget, n_nodes)
-        assert shown.exit_code == 0, shown.stderr
+        succeed("label edges.csv --labels labels.csv -o o.csv", *budget, n_nodes)
         assert Path("o.csv").read_bytes() == answers[0]
 
 
 @pytest.mark.parametrize("more", [[], ["--state", "s.ohm"]])
 def test_more_nodes_than_said_are_refused(files: Path, more: list[str]):
     command = ("edges.csv", "--labels", "labels.csv", "-o", "o.csv", *more, "--n-nodes")
-    shown = label(*command, "59")
-    assert shown.exit_code == 2
-    assert "the edges have more than 59 nodes; raise --n-nodes" in shown.stderr
+    refuse("label", *command, "59", said="the edges have more than 59 nodes; raise --n-nodes")
     assert not Path("o.csv").exists()
-    shown = label(*command, "60")
-    assert shown.exit_code == 0, shown.stderr
+    succeed("label", *command, "60")
 
 
 def test_a_state_takes_another_number_of_nodes(files: Path):
-    shown = label("edges.csv", "--labels", "labels.csv", "--state", "s.ohm", "--n-nodes", "60")
-    assert shown.exit_code == 0, shown.stderr
+    succeed("label edges.csv --labels labels.csv --state s.ohm --n-nodes 60")
     Path("more.csv").write_text("src,dst\n60,61\n61,0\n")
-    shown = label("more.csv", "--state", "s.ohm", "--n-nodes", "5000", "--json", "-o", "o.csv")
-    assert shown.exit_code == 0, shown.stderr
+    shown = succeed("label more.csv --state s.ohm --n-nodes 5000 --json -o o.csv")
     assert json.loads(shown.stderr.splitlines()[-1])["n_nodes"] == 63
 
 
 def test_a_folder_that_cannot_be_written_is_found_before_reading(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(
-        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
-    )
+    forbid_reading(monkeypatch)
     for option in ("-o", "--report", "--state"):
         path = "/proc/x.csv"
-        shown = label("edges.csv", "--labels", "labels.csv", option, path)
-        assert shown.exit_code == 2
-        assert f"{option} {path}: cannot write in the folder /proc" in shown.stderr
+        problem = f"{option} {path}: cannot write in the folder /proc"
+        refuse("label edges.csv --labels labels.csv", option, path, said=problem)
     assert sorted(path.name for path in files.iterdir()) == ["edges.csv", "labels.csv"]
 
 
@@ -75,13 +70,10 @@ def test_a_folder_that_cannot_be_written_is_found_before_reading(
 def test_swapped_files_are_named_before_edges_are_read(
     files: Path, heading: str | None, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(
-        "ohmlearn.cli.open_edges.open_edges", lambda *_, **__: pytest.fail("was read")
-    )
+    forbid_reading(monkeypatch)
     rows = [f"{i},{i * 3 % 2030}" for i in range(2030)]
     Path("e.csv").write_text("\n".join([heading, *rows] if heading else rows) + "\n")
-    shown = label("labels.csv", "--labels", "e.csv")
-    assert shown.exit_code == 2
+    shown = refuse("label labels.csv --labels e.csv")
     if heading:
         ends = " and ".join(f"'{name}'" for name in heading.split(","))
         assert f"e.csv: the columns {ends} seem to be the ends of edges" in shown.stderr
@@ -98,15 +90,13 @@ def test_few_swapped_rows_and_named_columns(files: Path):
     assert "e.csv: 59 nodes have 59 different labels; if this is the file of edges" in shown.stderr
     Path("e.csv").write_text("source,target\n5,a\n6,a\n35,b\n36,b\n")
     named = ("--read-labels", "node=source", "--read-labels", "label=target")
-    shown = label("edges.csv", "--labels", "e.csv", "-o", "o.csv", *named)
-    assert shown.exit_code == 0, shown.stderr
+    succeed("label edges.csv --labels e.csv -o o.csv", *named)
 
 
 def test_labels_that_come_back_as_others_are_counted(files: Path):
     Path("labels.csv").write_text("node,label\n5,a\n6,a\n4,a\n7,b\n35,b\n36,b\n37,b\n")
     command = ("edges.csv", "--labels", "labels.csv", "-o", "o.csv")
-    shown = label(*command)
-    assert shown.exit_code == 0, shown.stderr
+    shown = succeed("label", *command)
     answers = dict(row.split(",")[:2] for row in Path("o.csv").read_text().splitlines()[1:])
     given = dict(row.split(",") for row in Path("labels.csv").read_text().splitlines()[1:])
     n_others = sum(answers[node] != name for node, name in given.items())
@@ -129,32 +119,23 @@ def timed(files: Path) -> list[str]:
 
 @pytest.mark.parametrize("option", ["--half-life", "--horizon"])
 def test_a_duration_without_a_unit(timed: list[str], option: str):
-    shown = label("dates.csv", *timed, option, "30")
-    assert shown.exit_code == 2
+    shown = refuse("label dates.csv", *timed, option, "30")
     problem = f"{option} 30 has no unit, but the times are dates; give 30d for days, or 30s"
     assert problem in shown.stderr
-    shown = label("unix.csv", *timed, option, "86401")
-    assert shown.exit_code == 0, shown.stderr
+    shown = succeed("label unix.csv", *timed, option, "86401")
     assert f"{option} 86401 means 86401 seconds, because the times are Unix" in shown.stderr
     assert "for days give 86401d" in shown.stderr
-    result = invoke("sparsify", "dates.csv", "-o", "h.csv", "--half-life", "30")
-    assert result.exit_code == 2
-    assert "--half-life 30 has no unit" in result.stderr
+    refuse("sparsify dates.csv -o h.csv --half-life 30", said="--half-life 30 has no unit")
 
 
 def test_a_half_life_has_its_unit_in_the_summary(timed: list[str]):
-    for edges, half_life, shown in (
-        ("dates.csv", "30d", "half-life 30d, at"),
-        ("unix.csv", "864000", "half-life 864000 s, at"),
-    ):
-        result = label(edges, *timed, "--half-life", half_life)
-        assert shown in result.stderr
+    succeed("label dates.csv", *timed, "--half-life", "30d", said="half-life 30d, at")
+    succeed("label unix.csv", *timed, "--half-life", "864000", said="half-life 864000 s, at")
 
 
 def test_edges_that_do_not_count_are_edges(timed: list[str]):
-    shown = label("dates.csv", *timed, "--horizon", "3d")
-    assert shown.exit_code == 0, shown.stderr
-    assert "2 of the 4 labelled nodes have no edge that counts, such as 1" in shown.stderr
+    text = "2 of the 4 labelled nodes have no edge that counts, such as 1"
+    succeed("label dates.csv", *timed, "--horizon", "3d", said=text)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +150,7 @@ def test_edges_that_do_not_count_are_edges(timed: list[str]):
     ],
 )
 def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):
-    shown = label("dates.csv", *timed, *options.split())
-    assert shown.exit_code == 0, shown.stderr
+    shown = succeed("label dates.csv", *timed, *options.split())
     first = shown.stderr.splitlines()[0]
     assert first.startswith("dates.csv: u = 'src', v = 'dst'")
     assert first.endswith(guessed) if guessed else "guessed" not in first

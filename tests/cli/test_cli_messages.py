@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from commands import invoke
+from commands import invoke, refuse, succeed
 
 RED, TITLE = "\x1b[31m", "\x1b]0;owned\x07"
 C1, BIDI = "\x9b2J", "\u202e"
@@ -34,8 +34,7 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_summaries_warnings_and_columns(odd: str):
-    result = invoke("label", odd, "--labels", f"labels{ODD}.csv", "-o", f"out{ODD}.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("label", odd, "--labels", f"labels{ODD}.csv", "-o", f"out{ODD}.csv")
     assert is_clean(result)
     assert f"edges{SHOWN}.csv: u = 'src', v = 'dst'" in result.stderr
     assert r"\x1b[31mred: 2" in result.stderr
@@ -68,8 +67,7 @@ def test_summaries_warnings_and_columns(odd: str):
 )
 def test_errors(odd: str, args: list[str]):
     Path("bad.csv").write_text(f"u,v,w\na,b,x{ODD}\n", encoding="utf-8")
-    result = invoke(*[odd if arg == "{odd}" else arg for arg in args])
-    assert result.exit_code == 2, result.output
+    result = refuse(*[odd if arg == "{odd}" else arg for arg in args])
     assert is_clean(result)
     assert r"\x1b" in result.stderr
 
@@ -79,8 +77,7 @@ def test_rows_left_out(odd: str):
     result = invoke("info", odd, "--on-bad", "skip")
     assert is_clean(result)
     assert f"1 bad row left out; edges{SHOWN}.csv, row 2" in result.stderr
-    result = invoke("info", odd)
-    assert result.exit_code == 2
+    result = refuse("info", odd)
     assert is_clean(result)
 
 
@@ -120,7 +117,7 @@ def test_formulas_are_text_if_asked(formulas: list[str], ending: str):
     safe = [f"'{name}" for name in FORMULAS] + HARMLESS
     args = ["sparsify", "edges.csv", "--read", "id_type=string", "-o", f"h.{ending}"]
     for more, expected in (([], formulas), (["--option", "csv_safe=yes"], safe)):
-        assert invoke(*args, *more).exit_code == 0
+        succeed(*args, *more)
         rows = read(f"h.{ending}", mark)
         assert sorted({row[at] for row in rows[1:] for at in (0, 1)} - {"hub"}) == sorted(expected)
         assert all(row[2] == "1.0" for row in rows[1:])
@@ -130,33 +127,29 @@ def test_formulas_are_text_if_asked(formulas: list[str], ending: str):
 def test_all_tables_can_be_safe(formulas: list[str]):
     options = ["--read", "id_type=string", "--option", "csv_safe=yes"]
     common = ["edges.csv", *options, "-q", "-o", "out.csv"]
-    assert invoke("label", *common, "--labels", "labels.csv").exit_code == 0
+    succeed("label", *common, "--labels", "labels.csv")
     rows = read("out.csv")
     assert rows[0] == ["node", "label", "probability_=2", "probability_b", "reached", "prior_label"]
     assert rows[1][:2] == ["'=1+1", "'=2"]
-    assert invoke("resistance", *common).exit_code == 0
+    succeed("resistance", *common)
     assert read("out.csv")[1][0] == "'=1+1"
-    assert invoke("resistance", *common, "--pairs", "edges.csv").exit_code == 0
+    succeed("resistance", *common, "--pairs", "edges.csv")
     assert read("out.csv")[1][0] == "'=1+1"
-    assert invoke("solve", "edges.csv", "b.csv", *common[1:]).exit_code == 0
+    succeed("solve edges.csv b.csv", *common[1:])
     rows = read("out.csv")
     assert rows[0] == ["node", "'=b"]
     assert rows[1][0] == "'=1+1"
     assert (
-        invoke("sparsify", "edges.csv", *options, "-q")
-        .stdout.splitlines()[1]
-        .startswith('"\'=1+1"')
+        invoke("sparsify edges.csv", *options, "-q").stdout.splitlines()[1].startswith('"\'=1+1"')
     )
 
 
 def test_integers_stay_and_other_formats_are_refused(formulas: list[str]):
     Path("numbers.csv").write_text("u,v\n-1,2\n2,-3\n")
-    shown = invoke("sparsify", "numbers.csv", "-q", "--option", "csv_safe=yes")
+    shown = invoke("sparsify numbers.csv -q --option csv_safe=yes")
     assert shown.stdout.split()[1:] == ["-1,2,1.0", "2,-3,1.0"]
-    result = invoke("sparsify", "edges.csv", "--option", "csv_safe=yes", "-o", "h.jsonl")
-    assert result.exit_code == 2
-    assert (
-        "--option csv_safe=... is for .csv and .tsv, but the output is h.jsonl; leave it"
-        in result.stderr
+    refuse(
+        "sparsify edges.csv --option csv_safe=yes -o h.jsonl",
+        said="--option csv_safe=... is for .csv and .tsv, but the output is h.jsonl; leave it",
     )
     assert not os.path.exists("h.jsonl")

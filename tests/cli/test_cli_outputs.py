@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import invoke
+from commands import refuse, succeed
 
 # The inputs are no tables: whoever reads them first fails with another message.
 INPUTS = ("edges.csv", "labels.csv", "b.csv", "pairs.csv", "parts/1.csv", "parts/deep/2.csv")
-LABEL = ["label", "edges.csv", "--labels", "labels.csv"]
+LABEL = "label edges.csv --labels labels.csv"
 
 
 @pytest.fixture
@@ -25,54 +25,44 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("command", "message"),
     [
-        ([*LABEL, "-o", "edges.csv"], "-o edges.csv would overwrite what is read: edges.csv;"),
-        ([*LABEL, "-o", "labels.csv"], "-o labels.csv would overwrite what is read: labels.csv"),
-        ([*LABEL, "-o", "./parts/../edges.csv"], "would overwrite what is read: edges.csv"),
-        ([*LABEL, "-o", "link.csv"], "-o link.csv would overwrite what is read: edges.csv"),
-        ([*LABEL, "-o", "hard.csv"], "-o hard.csv would overwrite what is read: edges.csv"),
-        ([*LABEL, "-o", "folder.csv"], "-o folder.csv is a folder; name a file in it"),
-        ([*LABEL, "--report", "labels.csv"], "--report labels.csv would overwrite what is read"),
-        ([*LABEL, "--state", "edges.csv"], "--state edges.csv would overwrite what"),
-        ([*LABEL, "--state", "link.csv"], "--state link.csv would overwrite what"),
-        (
-            [*LABEL, "-o", "x.csv", "--report", "x.csv"],
-            "-o x.csv and --report x.csv are the same file; name another one",
-        ),
-        (
-            [*LABEL, "-o", "parts/x.csv", "--state", "linked/x.csv"],
-            "-o parts/x.csv and --state linked/x.csv are the same file",
-        ),
-        ([*LABEL, "--report", "-", "--state", "-"], "--report - and --state - are the"),
-        (["sparsify", "link.csv", "-o", "edges.csv"], "overwrite what is read: link.csv"),
-        (["sparsify", "parts", "-o", "parts/1.csv"], "is read: it is in the folder parts"),
-        (["sparsify", "parts", "-o", "parts/new/h.csv"], "is read: it is in the folder parts"),
-        (["sparsify", "linked", "-o", "parts/h.csv"], "is read: it is in the folder linked"),
-        (["sparsify", "parts", "-o", "linked/h.csv"], "is read: it is in the folder parts"),
-        (["sparsify", ".", "-o", "h.csv"], "is read: it is in the folder ."),
-        (["sparsify", "parts/*.csv", "-o", "parts/1.csv"], "it fits the pattern parts/*.csv"),
-        (["sparsify", "parts/*.csv", "-o", "linked/h.csv"], "it fits the pattern parts/*.csv"),
-        (["sparsify", "parts/**", "-o", "parts/a/h.csv"], "it fits the pattern parts/**"),
-        (["sparsify", "parts/**/*.csv", "-o", "parts/h.csv"], "it fits the pattern parts/**"),
-        (["sparsify", "*.csv", "-o", "h.csv"], "it fits the pattern *.csv"),
-        (["sparsify", "l*.csv", "-o", "hard.csv"], "overwrite what is read: link.csv"),
-        (["sparsify", "parts", "edges.csv", "-o", "edges.csv"], "overwrite what is read: edges"),
-        (["resistance", "edges.csv", "-o", "edges.csv"], "overwrite what is read: edges.csv"),
-        (
-            ["resistance", "edges.csv", "--pairs", "pairs.csv", "-o", "pairs.csv"],
-            "overwrite what is read: pairs.csv",
-        ),
-        (["solve", "edges.csv", "b.csv", "-o", "edges.csv"], "overwrite what is read: edges.csv"),
-        (["solve", "edges.csv", "b.csv", "-o", "b.csv"], "overwrite what is read: b.csv"),
-        (["demo", "-o", "page.png"], "-o page.png and its picture page.png are the same file"),
+        (f"{LABEL} -o edges.csv", "-o edges.csv would overwrite what is read: edges.csv;"),
+        (f"{LABEL} -o labels.csv", "-o labels.csv would overwrite what is read: labels.csv"),
+        (f"{LABEL} -o ./parts/../edges.csv", "would overwrite what is read: edges.csv"),
+        (f"{LABEL} -o link.csv", "-o link.csv would overwrite what is read: edges.csv"),
+        (f"{LABEL} -o hard.csv", "-o hard.csv would overwrite what is read: edges.csv"),
+        (f"{LABEL} -o folder.csv", "-o folder.csv is a folder; name a file in it"),
+        (f"{LABEL} --report labels.csv", "--report labels.csv would overwrite what is read"),
+        (f"{LABEL} --state edges.csv", "--state edges.csv would overwrite what"),
+        (f"{LABEL} --state link.csv", "--state link.csv would overwrite what"),
+        (f"{LABEL} -o x.csv --report x.csv", "-o x.csv and --report x.csv are the same file; name"),
+        (f"{LABEL} -o parts/x.csv --state linked/x.csv",
+         "-o parts/x.csv and --state linked/x.csv are the same file"),
+        (f"{LABEL} --report - --state -", "--report - and --state - are the"),
+        ("sparsify link.csv -o edges.csv", "overwrite what is read: link.csv"),
+        ("sparsify parts -o parts/1.csv", "is read: it is in the folder parts"),
+        ("sparsify parts -o parts/new/h.csv", "is read: it is in the folder parts"),
+        ("sparsify linked -o parts/h.csv", "is read: it is in the folder linked"),
+        ("sparsify parts -o linked/h.csv", "is read: it is in the folder parts"),
+        ("sparsify . -o h.csv", "is read: it is in the folder ."),
+        ("sparsify parts/*.csv -o parts/1.csv", "it fits the pattern parts/*.csv"),
+        ("sparsify parts/*.csv -o linked/h.csv", "it fits the pattern parts/*.csv"),
+        ("sparsify parts/** -o parts/a/h.csv", "it fits the pattern parts/**"),
+        ("sparsify parts/**/*.csv -o parts/h.csv", "it fits the pattern parts/**"),
+        ("sparsify *.csv -o h.csv", "it fits the pattern *.csv"),
+        ("sparsify l*.csv -o hard.csv", "overwrite what is read: link.csv"),
+        ("sparsify parts edges.csv -o edges.csv", "overwrite what is read: edges"),
+        ("resistance edges.csv -o edges.csv", "overwrite what is read: edges.csv"),
+        ("resistance edges.csv --pairs pairs.csv -o pairs.csv", "what is read: pairs.csv"),
+        ("solve edges.csv b.csv -o edges.csv", "overwrite what is read: edges.csv"),
+        ("solve edges.csv b.csv -o b.csv", "overwrite what is read: b.csv"),
+        ("demo -o page.png", "-o page.png and its picture page.png are the same file"),
     ],
-)
-def test_refused_before_any_work(folder: Path, args: list[str], message: str):
+)  # fmt: skip
+def test_refused_before_any_work(folder: Path, command: str, message: str):
     before = contents(folder)
-    result = invoke(*args)
-    assert result.exit_code == 2, result.output
-    assert message in result.stderr
+    refuse(command, said=message)
     assert contents(folder) == before
 
 
@@ -93,27 +83,26 @@ def test_what_only_looks_alike_is_written(folder: Path):
         ["parts/?.csv", "-o", "parts/10.csv"],
         ["-", "-o", "-.csv"],
     ):
-        result = invoke("sparsify", *args, input=b"1,2\n")
-        assert result.exit_code == 0, result.output
+        succeed("sparsify", *args, input=b"1,2\n")
         assert Path(args[-1]).read_text().startswith("u")
 
 
 @pytest.mark.parametrize(
-    ("args", "option"),
+    "command",
     [
-        ([*LABEL, "-o", "OUT.csv"], "-o"),
-        ([*LABEL, "--report", "OUT.html"], "--report"),
-        ([*LABEL, "--state", "OUT.ohm"], "--state"),
-        (["suggest", "edges.csv", "-o", "OUT.csv"], "-o"),
-        (["sparsify", "edges.csv", "-o", "OUT.parquet"], "-o"),
-        (["sparsify", "edges.csv", "-o", "OUT.ohm"], "-o"),
-        (["resistance", "edges.csv", "-o", "OUT.csv"], "-o"),
-        (["solve", "edges.csv", "b.csv", "-o", "OUT.csv"], "-o"),
-        (["demo", "-o", "OUT.html"], "-o"),
-        (["paper", "run", "-o", "OUT"], "-o"),
+        f"{LABEL} -o OUT.csv",
+        f"{LABEL} --report OUT.html",
+        f"{LABEL} --state OUT.ohm",
+        "suggest edges.csv -o OUT.csv",
+        "sparsify edges.csv -o OUT.parquet",
+        "sparsify edges.csv -o OUT.ohm",
+        "resistance edges.csv -o OUT.csv",
+        "solve edges.csv b.csv -o OUT.csv",
+        "demo -o OUT.html",
+        "paper run -o OUT",
     ],
 )
-def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str], option: str):
+def test_mistyped_folder_is_refused_before_any_work(folder: Path, command: str):
     before = set(folder.rglob("*"))
     for typed, remedy in (
         ("part/x", "there is no folder part; did you mean parts?"),
@@ -122,23 +111,19 @@ def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str
         (f"{folder}/part/x", f"there is no folder {folder}/part; did you mean {folder}/parts?"),
         ("edges.csv/x", "there is no folder edges.csv"),
     ):
-        names = [name.replace("OUT", typed) for name in args]
-        result = invoke(*names)
-        assert result.exit_code == 2, result.output
-        assert f"Error: {option} {names[-1]}: {remedy}" in result.stderr
+        words = command.replace("OUT", typed)
+        option, path = words.split(" ")[-2:]
+        refuse(words, said=f"Error: {option} {path}: {remedy}")
     assert set(folder.rglob("*")) == before
 
 
 def test_log_is_made_but_not_the_folder_it_is_in(folder: Path):
     Path("edges.csv").write_text("u,v\n1,2\n")
-    result = invoke("log", "append", "part/log", "edges.csv")
-    assert result.exit_code == 2
-    assert "there is no folder part; did you mean parts?" in result.stderr
+    refuse("log append part/log edges.csv", said="there is no folder part; did you mean parts?")
     assert not Path("part").exists()
-    assert invoke("log", "append", "parts/log", "edges.csv").exit_code == 0
+    succeed("log append parts/log edges.csv")
 
 
 def test_default_folder_of_the_demo_is_made(folder: Path):
-    result = invoke("demo", "--points", "605", "--neighbors", "40")
-    assert result.exit_code == 0, result.output
+    succeed("demo --points 605 --neighbors 40")
     assert Path("out/demo.html").exists()

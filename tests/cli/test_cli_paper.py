@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, refuse, succeed
 from pages import Page
 
 from ohmlearn import StreamingSparsifier, gallery, sparsify
-from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.paper import generalization_bound, spectral_extremes
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes, run_job, score
@@ -72,8 +71,7 @@ def test_labels_are_drawn_from_the_outer_clusters():
 @pytest.mark.slow
 def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     options = ["--points", str(N), "-k", "225", "-k", "20", "--draws", "2", "--paper-scheme", "all"]
-    result = CliRunner().invoke(main, ["paper", "run", *options, "-o", str(tmp_path / "paper")])
-    assert result.exit_code == 0, result.output
+    result = succeed("paper run", *options, "-o", tmp_path / "paper")
     names = ["figure-abc.png", "figure-d.png", "paper.html", "paper.json", "paper.md"]
     assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == names
     assert "[6/6, " in result.stderr  # progress is on stderr
@@ -103,9 +101,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
 @pytest.mark.slow
 def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ohmlearn.paper.experiment.JOB", "ohmlearn.no_such_module")
-    result = CliRunner().invoke(
-        main, ["paper", "run", "--points", "300", "-k", "20", "-o", str(tmp_path)]
-    )
+    result = invoke("paper run --points 300 -k 20 -o", tmp_path)
     assert result.exit_code == 1
     assert "at k = 20 failed: " in result.stderr.splitlines()[-1]
     assert "no_such_module" in result.stderr.splitlines()[-1]
@@ -125,8 +121,7 @@ def dense(tmp_path: Path):
 def test_sparsify_is_algorithm_2(dense, tmp_path: Path, constants: str):
     path, out = dense[1], str(tmp_path / "h.ohm")
     options = ["--n-nodes", "120", "--epsilon", "0.9", "--constants", constants, "--seed", "3"]
-    result = CliRunner().invoke(main, ["paper", "sparsify", str(path), *options, "-o", out])
-    assert result.exit_code == 0, result.output
+    result = succeed("paper sparsify", path, *options, "-o", out)
     how = {"n_nodes": 120, "epsilon": 0.9, "constants": constants, "random_state": 3}
     found = StreamingSparsifier.load(out)
     assert found.options.scheme == "paper"
@@ -143,21 +138,17 @@ def test_bound_takes_numbers_or_a_graph(dense):
     how = {"gamma": 2.0, "epsilon": 0.5, "lambda_1": low, "lambda_n": high}
     expected = generalization_bound(0.3, 60, 60, **how)
     for given in (numbers, [str(path)]):
-        result = CliRunner().invoke(main, ["paper", "bound", *of_error, *given])
-        assert result.exit_code == 0, result.output
+        result = succeed("paper bound", *of_error, *given)
         assert result.stdout.endswith(f"{expected}\n")
         assert "u = 60, lambda_1 = " in result.stdout
-    result = CliRunner().invoke(main, ["paper", "bound", *of_error, *numbers, "--json"])
-    found = json.loads(result.stdout)
+    found = json.loads(invoke("paper bound", *of_error, *numbers, "--json").stdout)
     assert found["repaired"]["stability"] == expected.repaired.stability
     assert found["lambda_1"] == low
 
 
 def test_bound_needs_numbers_about_the_graph():
-    options = ["paper", "bound", "--error", "0.3", "--labelled", "0"]
-    result = CliRunner().invoke(main, options)
-    assert result.exit_code == 2
-    numbers = ["--unlabelled", "9", "--lambda-1", "0.001", "--lambda-n", "2"]
-    options[-1] = "3"  # the printed form is infinite then
-    result = CliRunner().invoke(main, [*options, *numbers, "--json"])
+    refuse("paper bound --error 0.3 --labelled 0")
+    # The printed form is infinite with three labels.
+    numbers = "--labelled 3 --unlabelled 9 --lambda-1 0.001 --lambda-n 2"
+    result = succeed(f"paper bound --error 0.3 {numbers} --json")
     assert json.loads(result.stdout)["printed"]["stability"] == "inf"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import invoke
+from commands import invoke, succeed
 
 from ohmlearn._phases import watch
 from ohmlearn.cli.outputs import write_output
@@ -119,8 +119,7 @@ def test_commands_have_phases(
         begin(line, phase)
 
     monkeypatch.setattr(progress.StatusLine, "begin", watch)
-    result = invoke(*args, "--json")
-    assert result.exit_code == 0, result.output
+    succeed(*args, "--json")
     assert list(dict.fromkeys(seen)) == phases
 
 
@@ -130,7 +129,7 @@ def test_only_certify_measures_the_sparsifier(graph: Path, monkeypatch: pytest.M
     assert (result.exit_code, result.stderr) == (0, "")
     assert "energies in H are" in Path("page.html").read_text()
     monkeypatch.setattr("ohmlearn.certificate.certify", lambda *_, **__: pytest.fail("measured"))
-    assert invoke(*LABEL, "--report", "page.html").exit_code == 0
+    succeed(*LABEL, "--report", "page.html")
     page = Path("page.html").read_text()
     assert "The sparsifier was not measured; --certify does this." in page
     assert "energies in H" not in page
@@ -139,7 +138,7 @@ def test_only_certify_measures_the_sparsifier(graph: Path, monkeypatch: pytest.M
 
 def test_the_page_of_a_state_says_why_it_has_no_certificate(graph: Path):
     pytest.importorskip("matplotlib")
-    assert invoke(*LABEL, "--state", "s.ohm", "--report", "page.html").exit_code == 0
+    succeed(*LABEL, "--state", "s.ohm", "--report", "page.html")
     assert "only the new edges can be read" in Path("page.html").read_text()
 
 

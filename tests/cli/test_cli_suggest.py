@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from commands import invoke
+from commands import invoke, succeed
 
 from ohmlearn import HFSClassifier, gallery, read_edges
 from ohmlearn.reading.label_table import read_labels
@@ -103,8 +103,7 @@ def test_pipes_and_threads_do_not_matter(files: tuple[Path, Path]):
 def test_null_where_there_is_no_evidence(files: tuple[Path, Path], tmp_path: Path):
     edges, labels = files
     out = tmp_path / "out.jsonl"
-    result = suggest(edges, "--labels", labels, "-k", 3, "-o", out, "--json")
-    assert result.exit_code == 0, result.output
+    result = succeed("suggest", edges, "--labels", labels, "-k", 3, "-o", out, "--json")
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert (found[0]["label"], found[0]["probability"]) == (None, None)
     assert found[2]["label"] in ("red", "blue")
@@ -180,14 +179,14 @@ def test_a_state_has_edges_and_labels(files: tuple[Path, Path], tmp_path: Path):
     edges, labels = files
     state, out = str(tmp_path / "state.ohm"), str(tmp_path / "out.csv")
     args = ["label", edges, "--labels", labels, "--state", state, "-o", out]
-    assert invoke(*args).exit_code == 0
+    succeed(*args)
     before = Path(state).read_bytes()
     rows = rows_of(suggest("--state", state, "-k", 8))
     assert rows == rows_of(suggest(edges, "--labels", labels, "-k", 8))
     assert rows[1]["label"] in ("red", "blue")
     assert Path(state).read_bytes() == before
     sparsifier = str(tmp_path / "h.ohm")
-    assert invoke("sparsify", edges, "-o", sparsifier).exit_code == 0
+    succeed("sparsify", edges, "-o", sparsifier)
     found = rows_of(suggest("--state", sparsifier, "-k", 3))
     assert list(found[0]) == ["node", "kind", "n_settled", "reason"]
     assert found[0]["kind"] == "component"

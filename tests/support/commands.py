@@ -9,19 +9,32 @@ from click.testing import CliRunner, Result
 from ohmlearn.cli import main
 
 
-def invoke(*args: object, **options: Any) -> Result:
-    """Run a command; `options` are those of click's runner, such as `input`."""
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+def invoke(command: str, *args: object, **options: Any) -> Result:
+    """Run a command, words with blanks between them, with more arguments.
+
+    `options` are those of click's runner, such as `input`.
+    """
+    return CliRunner().invoke(main, [*command.split(" "), *map(str, args)], **options)
 
 
 def label(*args: object, **options: Any) -> Result:
     return invoke("label", *args, **options)
 
 
-def succeed(*args: object, **options: Any) -> Result:
-    """Run a command that must not fail."""
+def succeed(*args: object, said: str = "", **options: Any) -> Result:
+    """Run a command that must not fail, and print what is `said`."""
     result = invoke(*args, **options)
     assert result.exit_code == 0, result.output
+    assert said in result.stderr
+    return result
+
+
+def refuse(*args: object, said: str = "", **options: Any) -> Result:
+    """Run a command that must refuse its input; its last line says why."""
+    result = invoke(*args, **options)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+    assert said in result.stderr
     return result
 
 

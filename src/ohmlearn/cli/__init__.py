@@ -1,6 +1,6 @@
 """The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
 
-from ohmlearn.cli import (
+from ohmlearn.cli import (  # noqa: F401 (each adds its commands)
     graph_commands,
     label_command,
     log_command,
@@ -10,12 +10,4 @@ from ohmlearn.cli import (
 )
 from ohmlearn.cli.main import main
 
-__all__ = [
-    "graph_commands",
-    "label_command",
-    "log_command",
-    "main",
-    "paper_command",
-    "serve_command",
-    "suggest_command",
-]
+__all__ = ["main"]

@@ -1,6 +1,5 @@
 """Commands on a graph in files: info, sparsify, certify, resistance, solve."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,12 +8,16 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import summarise
+from ohmlearn.cli.messages import print_json, summarise
 from ohmlearn.cli.open_edges import Forgetting, check_ids, find_ids, open_edges, watch_edges
 from ohmlearn.cli.outputs import check_outputs, check_table, write_output
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ohmlearn.graph import Graph
+    from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream
 
 READING = Phase("reading edges", 1, 1)
@@ -40,7 +43,7 @@ def info(**options: Any) -> None:
     figures["columns"] = stream.columns
     figures["time_unit"] = stream.time_unit
     if options["as_json"]:
-        click.echo(json.dumps(figures))
+        print_json(figures)
         return
     low, middle, high = figures["degree_quartiles"]
     largest = figures["largest_component"]
@@ -194,12 +197,7 @@ def certify(h: str, **options: Any) -> None:
         names = [field.name for field in fields(found) if field.name != "nodes"]
         figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}
         figures |= {name: found.ids(figures[name]) for name in ("lost_edge", "extra_edge")}
-        finite = {  # JSON has neither infinity nor NaN
-            name: value if abs(value) < float("inf") else str(value)
-            for name, value in figures.items()
-            if isinstance(value, float)
-        }
-        click.echo(json.dumps(figures | finite))
+        print_json(figures)
     else:
         click.echo(str(found))
 
@@ -246,20 +244,23 @@ def resistance(pairs: str | None, **options: Any) -> None:
     places = [f"pair {at // 2 + 1}" for at in range(len(names))]
     check_ids(stream, pairs, names, places)
     graph = load_graph(stream, options)
-    asked, numbers = find_ids(stream.nodes, pairs, names, places)
-    _refuse_strangers(pairs, names, numbers, places)
+    asked, numbers = _find_known(stream.nodes, pairs, names, places)
     with phase("computing resistances"):
-        found = effective_resistance(graph, numbers.data.reshape(-1, 2), **how)
+        found = effective_resistance(graph, numbers.reshape(-1, 2), **how)
     write_output(options, {"u": asked[::2], "v": asked[1::2], "resistance": found})
 
 
-def _refuse_strangers(path: str, names: list[Any], numbers: Any, places: list[Any]) -> None:
-    """Refuse the first node that a file names and the graph does not have."""
+def _find_known(
+    nodes: "NodeTable", path: str, names: list[Any], rows: list[Any], heading: str | None = None
+) -> tuple["NDArray[Any]", "NDArray[np.int64]"]:
+    """Return the ids in a file and their numbers; refuse the first that is not in the graph."""
     from ohmlearn.reading.source_errors import refuse_source
 
+    asked, numbers = find_ids(nodes, path, names, rows, heading)
     if numbers.mask.any():
         at = int(numbers.mask.argmax())
-        refuse_source(path, f"node {names[at]!r} is not in the graph", places[at])
+        refuse_source(path, f"node {names[at]!r} is not in the graph", rows[at])
+    return asked, numbers.data
 
 
 def _read_pairs(path: str, kinds: tuple[str, ...]) -> list[str]:
@@ -313,10 +314,9 @@ def solve(right_hand_sides: str, tol: float, **options: Any) -> None:
     stream = open_edges(options)
     check_ids(stream, right_hand_sides, named, rows, heading)
     graph, nodes = load_graph(stream, options), stream.nodes
-    _, numbers = find_ids(nodes, right_hand_sides, named, rows, heading)
-    _refuse_strangers(right_hand_sides, named, numbers, rows)
+    _, numbers = _find_known(nodes, right_hand_sides, named, rows, heading)
     b = np.zeros((graph.n_nodes, len(names)))
-    np.add.at(b, numbers.data, values)
+    np.add.at(b, numbers, values)
     with phase("solving"):
         solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
         x = solver.solve(b, tol=tol)

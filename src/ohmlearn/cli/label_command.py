@@ -13,12 +13,12 @@ from ohmlearn.cli.label_model import (
     CLASS_PRIOR,
     FEATURE_METHODS,
     METHODS,
+    check_feature_ids,
     check_feature_options,
-    check_read_labels,
-    has_many_classes,
-    label_with_features,
+    fit_features,
     make_parameters,
-    make_sparsifier,
+    open_to_label,
+    read_feature_file,
     read_label_file,
     warn_doubts,
 )
@@ -30,7 +30,7 @@ from ohmlearn.cli.open_edges import (
     check_ids,
     check_window,
     nodes_read,
-    open_here_or_on_cluster,
+    open_edges,
     watch_edges,
 )
 from ohmlearn.cli.outputs import check_outputs, write_output
@@ -41,10 +41,9 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
-    from ohmlearn.report.label_columns import AnswerTable
-    from ohmlearn.sparsifier import StreamingSparsifier
 
 MOST_COLUMNS = 1000  # of probabilities
+MANY = 20  # classes; if most nodes have their own, they may be the other ends of edges
 MOST_PASSES = 20  # of --certify
 
 
@@ -56,8 +55,8 @@ class LabelOutcome(NamedTuple):
     sparsifier: Any
     stream: "Edges"
     certificate: "Certificate | str"  # or why there is none
-    about: dict[str, Any]  # figures for the summary
-    finish: Callable[[], None]  # after the output
+    about: dict[str, Any] | None = None  # figures for the summary
+    finish: Callable[[], None] = lambda: None  # after the output
 
 
 INPUT_OPTIONS = (
@@ -87,7 +86,7 @@ OUTPUT_OPTIONS = (
         help="Write a page about the result to this file.",
     ),
     cli.option(
-        "--certify", is_flag=True, group="Output",
+        "--certify", is_flag=True, group="Output", needs="--report",
         help="Measure the sparsifier for the page of --report. This reads EDGES up to "
         f"{MOST_PASSES} more times.",
     ),
@@ -180,17 +179,13 @@ def label(**options: Any) -> None:
         raise click.UsageError("Missing option '--labels'.")
     if options["state"] is not None and options["cluster"] is not None:
         raise click.UsageError("--cluster and --state cannot be used together")
-    check_read_labels(options)
     check_feature_options(options)
     check_outputs(outputs, *options["edges"], options["labels_file"], options["features_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
-    elif options["certify"]:
-        raise click.UsageError("--certify needs --report")
     start = time.perf_counter()
-    labels = None
-    if options["labels_file"] is not None:
-        labels = read_label_file(options["labels_file"], options)
+    labels = read_label_file(options)
+    if labels is not None:
         check_classes(labels.classes(), options, labels)
     job: Callable[..., LabelOutcome] = _with_features if options["features_file"] else _from_edges
     if options["state"]:
@@ -203,11 +198,18 @@ def label(**options: Any) -> None:
     write_output(options, columns)
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
-            summary = make_summary(outcome, answers, options) | outcome.about
+            summary = make_summary(outcome, answers, options) | (outcome.about or {})
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
+            from ohmlearn.report.label_report import make_page
+
             with phase(f"making {options['report']}"):
-                _write_page(outcome, answers, summary, options["report"])
+                page = make_page(
+                    outcome.kept, outcome.answer, nodes_read(outcome.stream), answers, summary,
+                    outcome.certificate, repeat_command(),
+                )  # fmt: skip
+                page.write(options["report"])
+            summary["report"] = options["report"]
         print_summary(summary)
     outcome.finish()
 
@@ -217,14 +219,7 @@ def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetti
     from ohmlearn.estimators.label_job import label as label_nodes
     from ohmlearn.estimators.problem import ClassProblem
 
-    with open_here_or_on_cluster(options, needs_times=forgetting.needs_times) as stream:
-        sparsifier, edges = None, stream
-        if not options["cluster"] and not stream.is_log:  # which have their own
-            sparsifier = sparsifier_for(options, stream, forgetting, labels)
-        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
-        if not options["cluster"]:
-            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-            edges = watch_edges(stream, options, sparsifier, needs_edges=True)
+    with open_to_label(options, labels, forgetting) as (stream, edges, p, sparsifier):
         seen = "; with --state FILE the same command continues at the file where it was stopped"
         with interrupted(
             lambda: f" after {sparsifier.n_edges_seen_:,} edges{seen}" if sparsifier else ""
@@ -236,7 +231,7 @@ def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetti
             answer, kept = found.class_answer, found.kept
             certificate = _certify(answer.problem.full_graph, edges, options)
     warn_doubts(found)
-    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate, {}, lambda: None)
+    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate)
 
 
 @contextmanager
@@ -253,31 +248,28 @@ def _with_features(
     options: cli.Options, labels: "FileLabels", forgetting: Forgetting
 ) -> LabelOutcome:
     """Label all nodes from features and edges."""
-    model, stream, edges = label_with_features(options, labels, forgetting)
-    about = {}
-    if forgetting.moment:
-        when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
-        about["time"] = {"at": None, "half_life": None, "asked": None, **when}
-    certificate, answer = _certify(model.graph_, edges, options), model.answer_
-    return LabelOutcome(answer, None, model.sparsifier_, stream, certificate, about, lambda: None)
+    from ohmlearn.checks.times import check_moment
+    from ohmlearn.edges.wrapped import TimeFiltered
+    from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.graph.time_view import TimeView
 
-
-def sparsifier_for(
-    options: cli.Options,
-    stream: "Edges | None",
-    forgetting: Forgetting,
-    labels: "FileLabels | None",
-    classes: Iterable[Any] = (),
-) -> "StreamingSparsifier":
-    """Return a new sparsifier, whose size --memory may limit; `classes` are those of a state."""
-    if options["memory"] is not None:
-        from ohmlearn.cli.memory_budget import within_memory
-
-        rereadable = stream is not None and stream.rereadable
-        passes = options["passes"] or (3 if rereadable else 1)
-        every = classes or (labels.classes() if labels is not None else ())
-        options = within_memory(options, stream, passes, every, labels or ())
-    return make_sparsifier(options, forgetting.parameters)
+    features = read_feature_file(options, labels)
+    stream = open_edges(options, needs_times=forgetting.needs_times)
+    check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    check_feature_ids(stream, features)
+    since = forgetting.moment.get("since")
+    times = forgetting.parameters if since is None else {}
+    sparsifier = KeptGraph.start(make_parameters(options, stream, labels, times)).sparsifier
+    edges, recent = watch_edges(stream, options, sparsifier, needs_edges=True), None
+    if since is not None:
+        view = TimeView(since=check_moment("since", since))
+        edges = recent = TimeFiltered(edges, view, needs_edges=True)
+    model, about = fit_features(options, features, edges, labels, sparsifier), None
+    if recent is not None:
+        when = {"since": recent.view.since, "latest": recent.latest, "unit": recent.time_unit}
+        about = {"time": {"at": None, "half_life": None, "asked": None, **when}}
+    certificate = _certify(model.graph_, edges, options)
+    return LabelOutcome(model.answer_, None, model.sparsifier_, stream, certificate, about)
 
 
 def check_classes(
@@ -289,7 +281,7 @@ def check_classes(
     n_classes = len(set(classes))
     where = options["state"] if labels is None else labels.path
     swapped = ""
-    if labels is not None and has_many_classes(labels):
+    if labels is not None and n_classes > MANY and n_classes > len(labels) / 2:
         swapped = "if this is the file of edges, the two files are swapped"
     if options["top"] is None and n_classes > MOST_COLUMNS:
         raise ValueError(
@@ -316,24 +308,11 @@ def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate |
     )  # fmt: skip
 
 
-def _write_page(
-    outcome: LabelOutcome, answers: "AnswerTable", summary: dict[str, Any], path: str
-) -> None:
-    from ohmlearn.report.label_report import make_page
-
-    nodes, certificate = nodes_read(outcome.stream), outcome.certificate
-    page = make_page(
-        outcome.kept, outcome.answer, nodes, answers, summary, certificate, repeat_command()
-    )
-    page.write(path)
-    summary["report"] = path
-
-
 def _cost(seconds: float) -> dict[str, Any]:
-    from ohmlearn.report.process_cost import cpu_seconds, peak_memory
+    from ohmlearn.report.process_cost import peak_memory
 
     return {
         "seconds": round(seconds, 3),
-        "cpu_seconds": round(cpu_seconds(), 3),
+        "cpu_seconds": round(time.process_time(), 3),
         "peak_memory": peak_memory(),
     }

@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ohmlearn.cli.messages import note
-from ohmlearn.cli.open_edges import Forgetting, check_ids, open_edges, watch_edges
+from ohmlearn.cli.open_edges import Forgetting, check_ids, open_here_or_on_cluster, watch_edges
 from ohmlearn.cli.options import Options, option, was_given
 from ohmlearn.errors import Param
 
@@ -17,11 +18,9 @@ if TYPE_CHECKING:
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.problem import HFSParameters
     from ohmlearn.features import GraphFeatureClassifier, NodeFeatures
-    from ohmlearn.reading import EdgeStream
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.sparsifier import StreamingSparsifier
 
-MANY = 20  # classes
 PROPORTION = re.compile(r"\s*(.+?)=([^=,]*)(?:,|$)")  # a name may have commas and equals signs
 TREES = "hist-gradient-boosting"
 METHODS = ("harmonic", "restart", "auto")  # from the edges alone
@@ -37,13 +36,15 @@ MOST_GAMMA = 1e9
 # Labels.
 
 
-def read_label_file(path: str, options: Options) -> "FileLabels":
-    """Return the labels of a file, and print which columns they are from if there are weights."""
+def read_label_file(options: Options) -> "FileLabels | None":
+    """Return the labels of --labels, and print which columns they are from if these are unusual."""
     from ohmlearn._warnings import warn
     from ohmlearn.reading.label_table import read_labels
 
-    names = ("node_col", "label_col", "label_weight_col")
-    labels = read_labels(path, *(options[name] for name in names))
+    if options["labels_file"] is None:
+        return None
+    names = ("labels_file", "node_col", "label_col", "label_weight_col")
+    labels = read_labels(*(options[name] for name in names))
     if labels.n_minus_ones > 0:
         n, one = labels.n_minus_ones, labels.n_minus_ones == 1
         rows, count = ("row", "counts") if one else ("rows", "count")
@@ -52,18 +53,6 @@ def read_label_file(path: str, options: Options) -> "FileLabels":
     if labels.weights is not None or not usual:
         note(f"{labels.path}: {labels.columns}")
     return labels
-
-
-def check_read_labels(options: Options) -> None:
-    """Refuse columns of a file that was not given."""
-    if options["read_labels"] and options["labels_file"] is None:
-        raise click.UsageError("--read-labels needs --labels")
-
-
-def has_many_classes(labels: "FileLabels") -> bool:
-    """Whether there are so many classes that they may be the other ends of edges."""
-    n_classes = len(labels.classes())
-    return n_classes > MANY and n_classes > len(labels) / 2
 
 
 def as_list(label: Any) -> list[Any]:
@@ -141,28 +130,70 @@ def _read_proportion(text: str, name: str) -> float:
 
 def make_parameters(
     options: Options,
-    rereadable: bool,
-    labels: "FileLabels | None" = None,
-    **parameters: Any,
+    stream: "Edges | None",
+    labels: "FileLabels | None",
+    times: dict[str, Any],
+    classes: Collection[Any] = (),
 ) -> "HFSParameters":
     """Return the parameters that the options describe; those of the model may be absent.
 
-    More `parameters` are passed on.
+    Parameters
+    ----------
+    options : dict
+    stream : Edges, optional
+        The edges; None for a state, whose edges cannot be read again.
+    labels : FileLabels, optional
+    times : dict
+        The parameters about time.
+    classes : iterable
+        Those of a state, for which --memory has room; by default those of the labels.
     """
+    from ohmlearn.cli.memory_budget import within_memory
     from ohmlearn.estimators.problem import HFSParameters
 
+    rereadable = stream is not None and stream.rereadable
     passes = options["passes"] or (3 if rereadable else 1)
-    if passes > 1 and not rereadable:
+    if passes > 1 and stream is not None and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+    if not classes and labels is not None:
+        classes = labels.classes()
+    limited = within_memory(options, stream, passes, classes, labels or ())
     given = {
         "epsilon": options["epsilon"],
-        "max_edges": options["max_edges"],
+        "max_edges": limited["max_edges"],
         "passes": passes,
         "random_state": options["seed"],
         "n_jobs": options["threads"],
     }
     chosen = model_choices(options, labels or {})
-    return HFSParameters.check("HFSClassifier", given | chosen | parameters)
+    return HFSParameters.check("HFSClassifier", given | chosen | times)
+
+
+@contextmanager
+def open_to_label(
+    options: Options,
+    labels: "FileLabels | None",
+    forgetting: Forgetting,
+    named: "tuple[str, list[str], list[int]] | None" = None,
+) -> Iterator[tuple["Edges", "Edges", "HFSParameters", "StreamingSparsifier | None"]]:
+    """Open the edges that the options describe; compare their ids with those of files.
+
+    Yields the stream, the edges to read, the parameters, and a new sparsifier: None if the edges
+    have their own, as those of a cluster or of a log. `named` are more ids, as for `check_ids`.
+    """
+    from ohmlearn.estimators.kept_graph import KeptGraph
+
+    with open_here_or_on_cluster(options, needs_times=forgetting.needs_times) as stream:
+        p = make_parameters(options, stream, labels, forgetting.parameters)
+        if options["cluster"]:
+            yield stream, stream, p, None
+            return
+        if labels is not None:
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+        if named is not None:
+            check_ids(stream, *named)
+        sparsifier = None if stream.is_log else KeptGraph.start(p).sparsifier
+        yield stream, watch_edges(stream, options, sparsifier, needs_edges=True), p, sparsifier
 
 
 def model_choices(options: Options, labels: dict[str, Any]) -> dict[str, Any]:
@@ -183,19 +214,6 @@ def model_choices(options: Options, labels: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def make_sparsifier(options: Options, forgetting: dict[str, Any]) -> "StreamingSparsifier":
-    """Return the sparsifier that the options describe; `forgetting` are its parameters of time."""
-    from ohmlearn.sparsifier import StreamingSparsifier
-
-    return StreamingSparsifier(
-        epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-        **forgetting,
-    )
-
-
 # Features.
 
 
@@ -203,8 +221,6 @@ def check_feature_options(options: Options) -> None:
     """Refuse options about features if there are none, and options that do not go with them."""
     method = options["method"]
     if options["features_file"] is None:
-        if options["read_features"]:
-            raise click.UsageError("--read-features needs --features")
         if method in FEATURE_METHODS:
             raise click.UsageError(f"--method {method} needs --features")
         return
@@ -298,26 +314,6 @@ def _describe_features(features: "NodeFeatures") -> Iterator[str]:
             return
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         yield f"  {', '.join(names[:MOST_NAMES])}{more}: {treatment}"
-
-
-def label_with_features(
-    options: Options, labels: "FileLabels", forgetting: Forgetting
-) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
-    """Return the fitted model, the stream of edges, and the edges that count in it."""
-    from ohmlearn.checks.times import check_moment
-    from ohmlearn.edges.wrapped import TimeFiltered
-    from ohmlearn.graph.time_view import TimeView
-
-    features = read_feature_file(options, labels)
-    stream = open_edges(options, needs_times=forgetting.needs_times)
-    check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-    check_feature_ids(stream, features)
-    since = forgetting.moment.get("since")
-    sparsifier = make_sparsifier(options, forgetting.parameters if since is None else {})
-    edges = watch_edges(stream, options, sparsifier, needs_edges=True)
-    if since is not None:
-        edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
-    return fit_features(options, features, edges, labels, sparsifier), stream, edges
 
 
 def check_feature_ids(stream: "Edges", features: "NodeFeatures") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
-from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted, sparsifier_for
+from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted
 from ohmlearn.cli.label_model import (
     as_list,
     check_feature_ids,
@@ -74,10 +74,8 @@ def label_with_state(
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
 
     def start() -> Labelling:
-        first = {**options, "passes": options["passes"] or 1}
-        p = make_parameters(first, True, labels, **forgetting.parameters)
-        sparsifier = sparsifier_for(options, None, forgetting, labels)
-        return Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
+        p = make_parameters(options, None, labels, forgetting.parameters)
+        return Labelling(p, KeptGraph.start(p))
 
     load = partial(load_state, state, options, start)
     before = None if labels is None and not state.exists else load()
@@ -87,7 +85,7 @@ def label_with_state(
     check_classes(classes, options)
     sparsifier, nodes = before.kept.sparsifier, before.kept.nodes
     assert sparsifier is not None
-    asked = sparsifier_for(options, None, forgetting, labels, classes)
+    asked = make_parameters(options, None, labels, forgetting.parameters, classes)
     _check_options(state.path, sparsifier, asked)
     features = files = None
     answer: ClassAnswer | FeatureClassAnswer | None = None
@@ -136,7 +134,8 @@ def load_state(
     def continue_with(kept: StreamingSparsifier) -> Labelling:
         budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
         times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
-        p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
+        own = {**options, **budget, "memory": None, "seed": kept.seed}
+        p = make_parameters(own, None, None, times)
         return Labelling(p, KeptGraph.start(p, sparsifier=kept))
 
     found, threads = state.load(continue_with, start), options["threads"]
@@ -160,30 +159,23 @@ def _number_nodes(found: Labelling) -> None:
         kept.nodes.add(np.arange(n_nodes))
 
 
-def _check_options(path: str, kept: StreamingSparsifier, asked: StreamingSparsifier) -> None:
+def _check_options(path: str, kept: StreamingSparsifier, asked: HFSParameters) -> None:
     """Refuse options for the sparsifier of a state that differ from its own."""
-    asked_now = _describe(asked)
-    for name, (before, shown) in _describe(kept).items():
-        now, given = asked_now[name]
+    own, times = kept.options, asked.forgetting
+    for name, before, now, shown, given in (
+        ("seed", kept.seed, asked.random_state, kept.seed, asked.random_state),
+        ("epsilon", own.epsilon, asked.epsilon, own.epsilon, asked.epsilon),
+        ("max_edges", own.max_edges, asked.max_edges, own.max_edges, asked.max_edges),
+        ("half_life", own.decay, times.decay, own.half_life, asked.half_life),
+        ("horizon", own.reach, times.reach, own.horizon, asked.horizon),
+    ):
         if was_given(name) and before != now:
             how = f"without {Param(name)}" if shown is None else f"with {Param(name, shown)}"
             why = f"{path} was started {how}, but this command has {given}"
             raise InputError(why, remedy=REMEDY)
-    if was_given("since") and kept.options.reach is None:
+    if was_given("since") and own.reach is None:
         why = f"{path} was started without --horizon and --since, so it has no times"
         raise InputError(why, remedy=REMEDY)
-
-
-def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
-    """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
-    options = sparsifier.options
-    plain = {"seed": sparsifier.seed, **asdict(options)}
-    for name in ("n_nodes", "n_jobs", "verbose"):
-        del plain[name]
-    return {name: (value, value) for name, value in plain.items()} | {
-        "half_life": (options.decay, options.half_life),
-        "horizon": (options.reach, options.horizon),
-    }
 
 
 def _change_options(

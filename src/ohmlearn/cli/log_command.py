@@ -1,6 +1,5 @@
 """The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
-from ohmlearn.cli.messages import shows_progress, summarise
+from ohmlearn.cli.messages import print_json, shows_progress, summarise
 from ohmlearn.cli.open_edges import open_edges, watch_edges
 
 if TYPE_CHECKING:
@@ -132,13 +131,9 @@ def expire(folder: str, before: str, **options: Any) -> None:
 
     Those with a time before BEFORE, a number or a date, are removed.
     """
-    try:
-        moment: float | str = float(before)
-    except ValueError:
-        moment = before
     with _open(folder) as edge_log:
         with phase("removing edges"):
-            found = edge_log.expire(moment)
+            found = edge_log.expire(cli.as_moment(before))
         _report(edge_log, {"n_removed": found.n_removed})
 
 
@@ -168,7 +163,7 @@ def info(folder: str, staleness: bool, as_json: bool) -> None:
             with phase("measuring staleness"):
                 figures["staleness"] = edge_log.staleness()
     if as_json:
-        click.echo(json.dumps(figures))
+        print_json(figures)
         return
     times = "with times" if figures["has_times"] else "without times"
     click.echo(f"Edges      {figures['n_edges']:,} live, {times}")

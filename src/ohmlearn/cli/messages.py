@@ -1,6 +1,7 @@
 """What a command prints to the standard error: messages, and a line that shows its progress."""
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
@@ -62,6 +63,17 @@ def summarise(figures: dict[str, Any], *lines: str) -> None:
         click.echo(json.dumps(figures), err=True)
     else:
         note(*lines)
+
+
+def print_json(figures: dict[str, Any]) -> None:
+    """Print figures to the standard output; infinity and NaN, which JSON does not have, as text."""
+    click.echo(json.dumps(_as_json(figures)))
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_json(each) for name, each in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def shows_progress(command: Callable[..., Any]) -> Callable[..., Any]:

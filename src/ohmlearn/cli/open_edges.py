@@ -2,20 +2,19 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.messages import note, status_line
+from ohmlearn.cli.messages import flag_of, note, status_line
 from ohmlearn.cli.options import Options
 from ohmlearn.errors import InputError, OhmWarning, Param
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ohmlearn.dask import ClusterEdges
     from ohmlearn.edges import Batch, Edges
     from ohmlearn.graph import Graph
     from ohmlearn.graph.time_view import TimeView
@@ -48,12 +47,11 @@ class Forgetting:
     def __init__(self, options: Options) -> None:
         from ohmlearn.checks.times import check_duration
 
-        given = [
-            name for name in ("half_life", "horizon", "since") if options.get(name) is not None
-        ]
+        names = ("half_life", "horizon", "since")
+        given = [name for name in names if options.get(name) is not None]
         if len(given) > 1:
-            names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise click.UsageError(f"{names} are different ways to forget; give only one of them")
+            both = " and ".join(map(flag_of, given))
+            raise click.UsageError(f"{both} are different ways to forget; give only one of them")
         self._options, self.needs_times = options, bool(given)
         self.parameters: dict[str, Any] = {
             name: options.get(name) for name in ("half_life", "horizon")
@@ -137,15 +135,6 @@ def open_edges(
     return stream
 
 
-def open_here_or_on_cluster(
-    options: Options, *, needs_times: bool
-) -> "AbstractContextManager[Edges]":
-    """Return the edges that the options describe, on the cluster that --cluster names, if any."""
-    if options["cluster"]:
-        return _open_on_cluster(options, needs_times=needs_times)
-    return nullcontext(open_edges(options, needs_times=needs_times))
-
-
 def nodes_read(stream: "Edges") -> "NodeTable":
     """Return the ids of the nodes, which all edges of the command line have."""
     assert stream.nodes is not None
@@ -197,6 +186,7 @@ def watch_edges(
     `needs_edges`, a stream without any edge is refused.
     """
     from ohmlearn.edges.wrapped import Watched
+    from ohmlearn.reading.source_errors import refuse_source
 
     def read(batches: "Iterator[Batch]", number: int) -> "Iterator[Batch]":
         yield from _show(stream, options, batches, sparsifier if number == 1 else None, number)
@@ -204,7 +194,9 @@ def watch_edges(
             return
         _print_bad(stream)
         if needs_edges and stream.n_read == 0:
-            _refuse_empty(stream)
+            bad = f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}"
+            # What needs edges would blame another file.
+            refuse_source(stream.name, bad if stream.n_bad else "there is no edge")
 
     return Watched(stream, read)
 
@@ -233,16 +225,6 @@ def _show(
             line.read(stream.n_read, stream.fraction, sparsifier)
 
 
-def _refuse_empty(stream: "Edges") -> NoReturn:
-    """Refuse a stream without edges: what needs them would blame another file."""
-    from ohmlearn.reading.source_errors import refuse_source
-
-    where = stream.name
-    if stream.n_bad:
-        refuse_source(where, f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}")
-    refuse_source(where, "there is no edge")
-
-
 def _print_bad(stream: "Edges") -> None:
     """Report rows that were left out."""
     if stream.n_bad:
@@ -253,11 +235,14 @@ def _print_bad(stream: "Edges") -> None:
 
 
 @contextmanager
-def _open_on_cluster(options: Options, *, needs_times: bool) -> "Iterator[ClusterEdges]":
+def open_here_or_on_cluster(options: Options, *, needs_times: bool) -> "Iterator[Edges]":
+    """Open the edges that the options describe, on the cluster that --cluster names, if any."""
+    if not options["cluster"]:
+        yield open_edges(options, needs_times=needs_times)
+        return
     for name, reason in NOT_ON_CLUSTERS.items():
         if options.get(name) is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{flag} has no use with --cluster: {reason}")
+            raise click.UsageError(f"{flag_of(name)} has no use with --cluster: {reason}")
     where, _, count = options["cluster"].partition(":")
     if where == "local" and count and not (count.isdecimal() and 1 <= int(count) <= MAX_WORKERS):
         raise click.UsageError(
@@ -270,9 +255,7 @@ def _open_on_cluster(options: Options, *, needs_times: bool) -> "Iterator[Cluste
 
     from ohmlearn.dask import ClusterEdges
 
-    is_local = where == "local"
-    found = _start_cluster(int(count or 0)) if is_local else _connect(options["cluster"])
-    with found as client:
+    with _start_cluster(int(count or 0)) if where == "local" else _connect(options) as client:
         note(f"Dashboard {client.dashboard_link}")
         line = status_line()
         edges = ClusterEdges(
@@ -286,14 +269,15 @@ def _open_on_cluster(options: Options, *, needs_times: bool) -> "Iterator[Cluste
         yield edges
 
 
-def _connect(address: str) -> Any:
+def _connect(options: Options) -> Any:
     from distributed import Client
 
     try:
-        return Client(address, timeout=10)
+        return Client(options["cluster"], timeout=10)
     except (OSError, ValueError) as error:
         said = " ".join(str(error).split())
-        raise click.UsageError(f"there is no Dask scheduler at {address}: {said}") from error
+        problem = f"there is no Dask scheduler at {options['cluster']}: {said}"
+        raise click.UsageError(problem) from error
 
 
 @contextmanager

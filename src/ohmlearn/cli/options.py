@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -18,50 +18,47 @@ RENAMED = {
     "--source-col": "--from",
     "--target-col": "--to",
     "--weight-col": "--weight",
-    "--time-col": "--time",
     "--node-col": "--read-labels node=",
     "--label-col": "--read-labels label=",
-    "--label-weight-col": "--read-labels weight=",
-    "--feature-node-col": "--read-features node=",
-    "--feature-cols": "--read-features columns=",
     "--format": "--read format=",
     "--id-type": "--read id_type=",
     "--header": "--read header=yes",
     "--no-header": "--read header=no",
     "--delimiter": "--read delimiter=",
     "--comment": "--read comment=",
-    "--latest": "--read latest=",
-    "--kinds": "--bipartite",
-    "--one-kind": "--bipartite no",
-    "--no-certificate": "--certify if you want a certificate",
-    "--last": "--horizon",
-    "--window": "--horizon",
-    "--min-confidence": "--min-probability",
     "--normalization": "--option normalization=",
-    "--calibration": "--option calibration=",
     "--csv-safe": "--option csv_safe=yes",
     "--scheme": "--option scheme=",
     "--constants": "--option constants=",
-    "--model": "--method",
-    "--every-seconds": "--answer-every",
-    "--every-edges": "--answer-after",
 }
 
 
 class Option(click.Option):
-    """An option in a group of the help; ``--help`` shows only those that are common."""
+    """An option in a group of the help; ``--help`` shows only those that are common.
 
-    def __init__(
-        self, *names: Any, group: str = "Options", common: bool = False, **more: Any
-    ) -> None:
+    Without the option that it `needs`, it is refused.
+    """
+
+    def __init__(self, *names: Any, group: str = "Options", **more: Any) -> None:
+        self.group, self.common = group, more.pop("common", False)
+        self.needs: str = more.pop("needs", "")
         super().__init__(*names, **more)
-        self.group, self.common = group, common
         if self.metavar is None and isinstance(self.type, click.IntRange | click.FloatRange):
             self.metavar = "N" if isinstance(self.type, click.IntRange) else "FRACTION"
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return what follows the help in brackets; not the range of a number."""
         return {name: one for name, one in super().get_help_extra(ctx).items() if name != "range"}
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Read the value."""
+        if self.needs and self.name in opts:
+            needed = next(one.name for one in ctx.command.params if self.needs in one.opts)
+            if needed not in opts:
+                raise click.UsageError(f"{self.opts[0]} needs {self.needs}")
+        return super().handle_parse_result(ctx, opts, args)
 
 
 class KeyValues(Option):
@@ -397,7 +394,7 @@ FORGETTING = (
     ),
 )  # fmt: skip
 READ_LABELS = option(
-    "--read-labels", cls=KeyValues, group="Input",
+    "--read-labels", cls=KeyValues, group="Input", needs="--labels",
     keys={
         "node": ("node_col", as_column, None),
         "label": ("label_col", as_column, None),
@@ -414,7 +411,7 @@ FEATURES = (
         "categories, and values may be missing.",
     ),
     option(
-        "--read-features", cls=KeyValues, group="Input",
+        "--read-features", cls=KeyValues, group="Input", needs="--features",
         keys={
             "node": ("feature_node_col", as_column, None),
             "columns": ("feature_cols", _as_names, None),

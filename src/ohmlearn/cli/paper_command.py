@@ -1,6 +1,5 @@
 """The demo, and the commands of the Sparse-HFS paper: its experiment, sparsifier and bound."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,28 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.graph_commands import load_graph, write_sparsifier
 from ohmlearn.cli.main import main, repeat_command
-from ohmlearn.cli.messages import note, visible
+from ohmlearn.cli.messages import note, print_json, visible
 from ohmlearn.cli.open_edges import open_edges
 from ohmlearn.cli.outputs import check_outputs
+
+POINTS = click.option(
+    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
+)
+SEED = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling."
+)
 
 
 @main.command()
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("out/demo.html"),
-    help="The page; its picture is put beside it.",
-)
-@click.option(
-    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
-)
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("out/demo.html"), help="The page; its picture is put beside it.",
+)  # fmt: skip
+@POINTS
 @click.option(
     "--neighbors", type=click.IntRange(min=1), default=4500, help="Neighbours of a point."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
+@SEED
 def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     """Label 12,100 points from four, and show it on a page.
 
@@ -43,12 +44,12 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     from ohmlearn import demo as steps
 
     _make_default_folder(output, Path("out"))
-    page, picture = steps.find_paths(output)
-    check_outputs({"-o": str(page), "its picture": str(picture)})
+    picture = output.with_suffix(".png")
+    check_outputs({"-o": str(output), "its picture": str(picture)})
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))
-    steps.write(found, output, repeat_command())
-    click.echo(f"Page         {visible(str(page))}\nPicture      {visible(str(picture))}")
+    steps.write(found, output, picture, repeat_command())
+    click.echo(f"Page         {visible(str(output))}\nPicture      {visible(str(picture))}")
 
 
 @main.group()
@@ -64,32 +65,22 @@ def paper() -> None:
 
 @paper.command()
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out/paper"),
-    help="Folder for the page, the figures and the numbers.",
-)
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/paper"), help="Folder for the page, the figures and the numbers.",
+)  # fmt: skip
 @click.option("--quick", is_flag=True, help="Fewer graphs and draws: less than a minute.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
+@SEED
 @click.option(
-    "-k",
-    "--neighbors",
-    type=click.IntRange(min=1),
-    multiple=True,
+    "-k", "--neighbors", type=click.IntRange(min=1), multiple=True,
     help="Neighbours of a point, once for each graph; by default eleven from 100 to 12000.",
-)
+)  # fmt: skip
 @click.option("--draws", type=click.IntRange(min=1), help="Draws of the labels; 10, or 3 if quick.")
+@POINTS
 @click.option(
-    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
-)
-@click.option(
-    "--paper-scheme",
-    type=click.Choice(["none", "some", "all"]),
-    default="some",
+    "--paper-scheme", type=click.Choice(["none", "some", "all"]), default="some",
     help="For which graphs to sample as the paper does, too, with a tenth of its copies; all takes "
     "a quarter of an hour.",
-)
+)  # fmt: skip
 def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 
@@ -196,7 +187,6 @@ def bound(edges: tuple[str, ...], **options: Any) -> None:
     It is given as printed and as repaired, with its parts. The numbers that are about the graph
     are found from EDGES, which are held in memory, unless they are given.
     """
-    import json
     from dataclasses import asdict
 
     from ohmlearn.paper import generalization_bound, spectral_extremes
@@ -216,17 +206,10 @@ def bound(edges: tuple[str, ...], **options: Any) -> None:
     numbers |= {x: found[x] if options[x] is None else options[x] for x in of_graph}
     result = generalization_bound(**numbers)
     if options["as_json"]:
-        click.echo(json.dumps(_finite({**numbers, **asdict(result)})))
+        print_json({**numbers, **asdict(result)})
         return
     click.echo(
         f"l = {numbers['n_labelled']:,}, u = {numbers['n_unlabelled']:,}, "
         f"lambda_1 = {numbers['lambda_1']:.4g}, lambda_n = {numbers['lambda_n']:.4g}"
     )
     click.echo(str(result))
-
-
-def _finite(value: Any) -> Any:
-    """Return numbers as JSON has them, which knows no infinity."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    return value if math.isfinite(value) else str(value)

@@ -1,8 +1,8 @@
 """The command ``serve``: live labels over HTTP, from a folder that holds everything."""
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,7 +37,10 @@ SERVER = (
         help="Another name of this server, if it has no tokens; may be repeated.",
     ),
     cli.option("--ssl-certfile", type=file_path, group="Server", help="Certificate, for HTTPS."),
-    cli.option("--ssl-keyfile", type=file_path, group="Server", help="Key of the certificate."),
+    cli.option(
+        "--ssl-keyfile", type=file_path, group="Server", needs="--ssl-certfile",
+        help="Key of the certificate.",
+    ),
     cli.option(
         "--check", is_flag=True, group="Server", common=True,
         help="Only read and check all files of FOLDER.",
@@ -81,14 +84,20 @@ ANSWERS = (
 )  # fmt: skip
 KAFKA = (
     cli.option(
-        "--kafka", metavar="HOST:PORT,...", group="Kafka", help="Read edges from these brokers."
-    ),
-    cli.option("--topic", multiple=True, group="Kafka", help="Topic to read; may be repeated."),
-    cli.option(
-        "--kafka-group", group="Kafka", help="Consumer group. Default: one for the folder."
+        "--kafka", metavar="HOST:PORT,...", group="Kafka", needs="--topic",
+        help="Read edges from these brokers.",
     ),
     cli.option(
-        "--kafka-config", type=file_path, group="Kafka", help="File of properties of librdkafka."
+        "--topic", multiple=True, group="Kafka", needs="--kafka",
+        help="Topic to read; may be repeated.",
+    ),
+    cli.option(
+        "--kafka-group", group="Kafka", needs="--kafka",
+        help="Consumer group. Default: one for the folder.",
+    ),
+    cli.option(
+        "--kafka-config", type=file_path, group="Kafka", needs="--kafka",
+        help="File of properties of librdkafka.",
     ),
     cli.option(
         "--kafka-format", type=click.Choice(["json", "arrow"]), default="json", group="Kafka",
@@ -196,12 +205,7 @@ def _as_duration(name: str, given: str | float | None) -> str | float | None:
 def _read_kafka(options: cli.Options) -> "Callable[[Service], Callable[[], None]]":
     """Return what starts a consumer, if there is --kafka, and returns what stops it."""
     if options["kafka"] is None:
-        for name in ("topic", "kafka_group", "kafka_config"):
-            if options[name]:
-                raise click.UsageError(f"{flag_of(name)} needs --kafka")
         return lambda _: lambda: None
-    if not options["topic"]:
-        raise click.UsageError("--kafka needs --topic")
     from ohmlearn.checks.parameters import require_extra
 
     require_extra("confluent_kafka", "serve")
@@ -264,15 +268,16 @@ def _listen(
     options: cli.Options,
     start: "Callable[[Service], Callable[[], None]]",
 ) -> None:
-    if (options["ssl_keyfile"] is not None) and options["ssl_certfile"] is None:
-        raise click.UsageError("--ssl-keyfile needs --ssl-certfile")
     from ohmlearn.serve.http_auth import check_listening
     from ohmlearn.serve.http_logs import logs_to
     from ohmlearn.serve.http_runner import run
+    from ohmlearn.serve.service import Service
 
     tokens = _read_tokens(options["token_file"])
     check_listening(options["host"], tokens)  # before the folder is made
-    with logs_to(options["log_format"]), _open(folder, settings) as service:
+    with logs_to(options["log_format"]), ExitStack() as stack:
+        service = Service(folder, settings)
+        stack.callback(service.stop)  # a second time, unless the server could not be started
         run(
             service,
             host=options["host"],
@@ -284,14 +289,3 @@ def _listen(
             when_started=lambda: start(service),
             announce=click.echo,
         )
-
-
-@contextmanager
-def _open(folder: str, settings: "Settings") -> "Iterator[Service]":
-    from ohmlearn.serve.service import Service
-
-    service = Service(folder, settings)
-    try:
-        yield service
-    finally:
-        service.stop()  # a second time, unless the server could not be started

@@ -8,22 +8,13 @@ from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_model import (
     CLASS_PRIOR,
-    check_read_labels,
-    make_parameters,
+    open_to_label,
     read_label_file,
     warn_doubts,
 )
 from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import flag_of, summarise
-from ohmlearn.cli.open_edges import (
-    Forgetting,
-    check_ids,
-    check_window,
-    find_ids,
-    nodes_read,
-    open_here_or_on_cluster,
-    watch_edges,
-)
+from ohmlearn.cli.open_edges import Forgetting, check_window, find_ids, nodes_read
 from ohmlearn.cli.outputs import check_table, write_output
 
 if TYPE_CHECKING:
@@ -130,7 +121,6 @@ def suggest(count: int, **options: Any) -> None:
 
 def _check_options(options: cli.Options) -> None:
     """Refuse combinations of options that mean nothing."""
-    check_read_labels(options)
     if options["state"] is None:
         if options["class_prior"] and options["labels_file"] is None:
             raise click.UsageError("--class-prior needs --labels")
@@ -151,27 +141,18 @@ def _fit(options: cli.Options, excluded: "Names | None") -> "Fitted":
     from ohmlearn.estimators.label_job import Labelling, label
     from ohmlearn.estimators.problem import ClassProblem
 
-    forgetting, labels = Forgetting(options), None
-    if options["labels_file"] is not None:
-        labels = read_label_file(options["labels_file"], options)
-    with open_here_or_on_cluster(options, needs_times=forgetting.needs_times) as edges:
-        if not options["cluster"]:
-            if labels is not None:
-                check_ids(edges, labels.path, list(labels), heading=labels.id_heading)
-            if excluded is not None:
-                check_ids(edges, *excluded)
-            edges = watch_edges(edges, options, needs_edges=True)
-        p = make_parameters(options, edges.rereadable, labels, **forgetting.parameters)
+    forgetting, labels = Forgetting(options), read_label_file(options)
+    with open_to_label(options, labels, forgetting, excluded) as (stream, edges, p, sparsifier):
         if labels is None:
-            found = Labelling(p, KeptGraph.start(p))
+            found = Labelling(p, KeptGraph.start(p, sparsifier=sparsifier))
             with phase(Phase("reading edges", 1, 1)):
                 found.kept.take(edges, **forgetting.moment)
         else:
-            how = {"sample_weight": labels.weights, **forgetting.moment}
+            how = {"sample_weight": labels.weights, "sparsifier": sparsifier, **forgetting.moment}
             found = label(edges, ClassProblem, labels, p, **how)
             warn_doubts(found)
-    check_window(found.kept.graph, found.kept.sparsifier, edges)
-    return found, nodes_read(edges)
+    check_window(found.kept.graph, found.kept.sparsifier, stream)
+    return found, nodes_read(stream)
 
 
 def _load(options: cli.Options) -> "Fitted":

@@ -208,7 +208,8 @@ class GeneralizationBound:
         ]
         lines = [f"{'':24}{'printed':>12}{'repaired':>12}"]
         lines += [f"{name:24}" + "".join(f"{x:12.4g}" for x in values) for name, values in rows]
-        lines.append(f"{'':24}" + "".join(f"{self._verdict(terms):>12}" for terms in both))
+        verdicts = ("vacuous" if terms.vacuous else "" for terms in both)
+        lines.append(f"{'':24}" + "".join(f"{verdict:>12}" for verdict in verdicts))
         lines.append(
             f"repaired: with probability {self.confidence:g}; "
             f"c = {self.deviation_bound:.4g}, k = {self.label_bound:.4g}"
@@ -222,10 +223,6 @@ class GeneralizationBound:
         else:
             lines.append("printed: lacks a factor 2c in beta and a cross term, not a bound")
         return "\n".join(lines)
-
-    @staticmethod
-    def _verdict(terms: BoundTerms) -> str:
-        return "vacuous" if terms.vacuous else ""
 
 
 def generalization_bound(

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
@@ -23,8 +24,7 @@ from ohmlearn._arrays_file import write_whole
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.paper import experiment_page
 from ohmlearn.points.point_arrays import check_n_neighbors
-from ohmlearn.report.html_page import describe_versions
-from ohmlearn.report.progress import Progress
+from ohmlearn.report.html_page import describe_versions, figure_to_png
 
 NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_000)
 QUICK = (100, 4000, 4500, 12_000)
@@ -37,23 +37,23 @@ JOB = "ohmlearn.paper.experiment_job"  # run as a program
 class ExperimentSettings:
     """Settings of the experiment."""
 
-    neighbours: tuple[int, ...] = NEIGHBOURS
-    paper_scheme: tuple[int, ...] = PAPER_SCHEME
-    draws: int = 10
+    neighbours: tuple[int, ...]
+    paper_scheme: tuple[int, ...]
+    draws: int
+    seed: int
+    n_points: int
     epsilon: float = 0.8
-    seed: int = 0
-    n_points: int = 12_100
     workers: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
 
     @classmethod
     def choose(
         cls,
-        quick: bool = False,
-        paper_scheme: str = "some",
-        neighbors: tuple[int, ...] = (),
-        draws: int | None = None,
-        points: int = 12_100,
-        seed: int = 0,
+        quick: bool,
+        paper_scheme: str,
+        neighbors: tuple[int, ...],
+        draws: int | None,
+        points: int,
+        seed: int,
     ) -> "ExperimentSettings":
         """Return the settings for the options of the command line."""
         chosen = tuple(sorted(set(neighbors))) or (QUICK if quick else NEIGHBOURS)
@@ -62,7 +62,7 @@ class ExperimentSettings:
         scheme = {"none": (), "some": tuple(k for k in chosen if k in some), "all": chosen}
         if draws is None:
             draws = 3 if quick else 10
-        return cls(chosen, scheme[paper_scheme], draws, seed=seed, n_points=points)
+        return cls(chosen, scheme[paper_scheme], draws, seed, points)
 
     def jobs(self) -> list[dict[str, Any]]:
         """Return the jobs, longest first."""
@@ -76,17 +76,15 @@ class ExperimentSettings:
 
 def run_experiment(settings: ExperimentSettings) -> dict[str, Any]:
     """Run all jobs, with progress on stderr, and return all results."""
-    jobs = settings.jobs()
+    jobs, start = settings.jobs(), time.perf_counter()
     done: list[dict[str, Any]] = []
-    with (
-        Progress(len(jobs), "paper") as progress,
-        ThreadPoolExecutor(settings.workers) as pool,  # each thread waits for a process
-    ):
+    with ThreadPoolExecutor(settings.workers) as pool:  # each thread waits for a process
         futures: list[Future[dict[str, Any]]] = [pool.submit(_run_apart, job) for job in jobs]
         try:
             for future in as_completed(futures):
                 done.append(future.result())
-                progress.step(_describe(done[-1]))
+                progress = f"[{len(done)}/{len(jobs)}, {time.perf_counter() - start:.0f} s]"
+                print(progress, _describe(done[-1]), file=sys.stderr, flush=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -155,9 +153,11 @@ def write_results(results: dict[str, Any], folder: Path, command: str) -> list[P
     """Write the figures, all numbers as JSON, the tables as Markdown, and one HTML page."""
     require_extra("matplotlib", "plot")
     folder.mkdir(exist_ok=True)
-    written = experiment_page.write_figures(results, folder)
+    findings, costs = (folder / f"figure-{part}.png" for part in ("abc", "d"))
+    figure_to_png(experiment_page.draw_findings(results), findings)
+    figure_to_png(experiment_page.draw_costs(results), costs)
     numbers, page, tables = (folder / f"paper.{kind}" for kind in ("json", "html", "md"))
     write_whole(numbers, (json.dumps({"command": command, **results}, indent=1) + "\n").encode())
     experiment_page.make_page(results, command).write(page)
     write_whole(tables, experiment_page.make_markdown(results).encode())
-    return [*written, numbers, tables, page]
+    return [findings, costs, numbers, tables, page]

@@ -6,7 +6,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 from ohmlearn.harmonic.solve_hfs import PRECONDITIONER_TOL, refine, solve_hfs
 from ohmlearn.points import knn_edges
-from ohmlearn.report.process_cost import cpu_seconds, peak_memory
+from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.sparsifier import StreamingSparsifier
 
 GAMMA = 1.0
@@ -72,7 +72,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
 
 def _cost() -> dict[str, float]:
     """Return processor time and peak memory of the process since its start."""
-    return {"cpu_seconds": round(cpu_seconds(), 3), "peak_bytes": peak_memory()}
+    return {"cpu_seconds": round(time.process_time(), 3), "peak_bytes": peak_memory()}
 
 
 def _sparsify(
@@ -142,7 +142,8 @@ def _refine_all(
     """
     component = h.components()[1]
     systems = [HFSSystem(component, draw, y[draw], gamma=GAMMA) for draw in draws]
-    runs = [BlockCG(s.right_hand_sides, _preconditioner(h, s)) for s in systems]
+    solvers = [partial(HFSSolver(h, s).solve, tol=PRECONDITIONER_TOL) for s in systems]
+    runs = [BlockCG(s.right_hand_sides, solve) for s, solve in zip(systems, solvers, strict=True)]
     source = edges.open_passes(component, "the experiment")
     answers: list[list[Floats]] = []
     errors = np.full(len(draws), np.inf)
@@ -165,11 +166,6 @@ def _refine_all(
         if ends[-1] == 0:
             break
     return answers, float(errors.max())
-
-
-def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
-    solver = HFSSolver(h, system)
-    return lambda b: solver.solve(b, tol=PRECONDITIONER_TOL)
 
 
 def _run_stored(

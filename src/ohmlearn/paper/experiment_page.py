@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ohmlearn.report.html_page import (
     INK,
     Report,
     add_legend,
-    figure_to_png,
     new_figure,
     style_axes,
 )
@@ -31,8 +29,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
-REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
-NAMES = {"exact": "stable-HFS, exact", "sparse": "Sparse-HFS, one pass", "refined": REFINED}
+NAMES = {
+    "exact": "stable-HFS, exact",
+    "sparse": "Sparse-HFS, one pass",
+    "refined": f"Sparse-HFS, {REFINED_PASSES} passes",
+}
 STYLES: dict[str, dict[str, Any]] = {
     "exact": {"color": GREY, "marker": "s", "markersize": 6, "linewidth": 3, "alpha": 0.7},
     "sparse": {"color": BLUE, "marker": "o", "markersize": 4},
@@ -58,16 +59,6 @@ def draw_points(
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _draw_data(axes: Axes, results: dict[str, Any]) -> None:
-    settings = results["settings"]
-    n = settings["n_points"]
-    classes = make_classes(n)
-    style_axes(axes, "(a) data")
-    colours = np.where(classes > 0, BLUE, ORANGE)
-    labelled = draw_labelled(n, 1, settings["seed"])[0]
-    draw_points(axes, gallery.paper_points(n), colours, labelled, classes)
 
 
 def _neighbours(results: dict[str, Any]) -> list[int]:
@@ -110,55 +101,39 @@ def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
 
 COSTS = [("sparse", "stream", "sparse_cost"), ("refined", "stream", "refined_cost")]
 COSTS += [("exact", "stored", "cost")]
-STORED = "graph in memory, exact"
 
 
-def _draw_cost(axes: Axes, results: dict[str, Any], key: str, scale: float) -> None:
-    for name, kind, cost in COSTS:
-        found = [f for f in results["results"] if cost in f[kind]]
-        values = [f[kind][cost][key] / scale for f in found]
-        label = STORED if kind == "stored" else NAMES[name]
-        axes.plot([f["k"] for f in found], values, label=label, **STYLES[name])
-
-
-def _draw_memory(axes: Axes, results: dict[str, Any]) -> None:
-    style_axes(axes, "(d) peak memory of the process", "neighbours k", "GiB")
-    _draw_cost(axes, results, "peak_bytes", 2**30)
-    axes.set_ylim(bottom=0)
-    add_legend(axes, loc="upper right", bbox_to_anchor=(1.0, 0.75))
-
-
-def _draw_time(axes: Axes, results: dict[str, Any]) -> None:
-    style_axes(axes, "(d) processor time, start to labels", "neighbours k", "seconds")
-    _draw_cost(axes, results, "cpu_seconds", 1.0)
-    axes.set_ylim(bottom=0)
-
-
-def _make_findings(results: dict[str, Any]) -> Figure:
+def draw_findings(results: dict[str, Any]) -> Figure:
     """Draw the figure of the paper: (a) next to (b) and (c)."""
     figure: Figure = new_figure(9.5, 6.2)
     grid = figure.add_gridspec(2, 2, width_ratios=[1, 6.2], height_ratios=[1.6, 1])
-    _draw_data(figure.add_subplot(grid[:, 0]), results)
+    n, seed = (results["settings"][name] for name in ("n_points", "seed"))
+    classes, data = make_classes(n), figure.add_subplot(grid[:, 0])
+    style_axes(data, "(a) data")
+    colours, labelled = np.where(classes > 0, BLUE, ORANGE), draw_labelled(n, 1, seed)[0]
+    draw_points(data, gallery.paper_points(n), colours, labelled, classes)
     top = figure.add_subplot(grid[0, 1])
     _draw_error(top, results)
     _draw_ratio(figure.add_subplot(grid[1, 1], sharex=top), results)
     return figure
 
 
-def _make_costs(results: dict[str, Any]) -> Figure:
+def draw_costs(results: dict[str, Any]) -> Figure:
     figure: Figure = new_figure(9.5, 3.4)
-    left, right = figure.subplots(1, 2)
-    _draw_memory(left, results)
-    _draw_time(right, results)
+    panels = [
+        ("peak memory of the process", "GiB", "peak_bytes", 2**30),
+        ("processor time, start to labels", "seconds", "cpu_seconds", 1),
+    ]
+    for axes, (title, unit, key, scale) in zip(figure.subplots(1, 2), panels, strict=True):
+        style_axes(axes, f"(d) {title}", "neighbours k", unit)
+        for name, kind, cost in COSTS:
+            found = [f for f in results["results"] if cost in f[kind]]
+            values = [f[kind][cost][key] / scale for f in found]
+            label = "graph in memory, exact" if kind == "stored" else NAMES[name]
+            axes.plot([f["k"] for f in found], values, label=label, **STYLES[name])
+        axes.set_ylim(bottom=0)
+    add_legend(figure.axes[0], loc="upper right", bbox_to_anchor=(1.0, 0.75))
     return figure
-
-
-def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Write the figures as PNG files."""
-    figures = {"figure-abc.png": _make_findings(results), "figure-d.png": _make_costs(results)}
-    for name, figure in figures.items():
-        figure_to_png(figure, folder / name)
-    return [folder / name for name in figures]
 
 
 def make_page(results: dict[str, Any], command: str) -> Report:
@@ -181,19 +156,23 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         f"never stored. gamma = 1, epsilon = {settings['epsilon']}."
     )
     report.add_figure(
-        _make_findings(results),
+        draw_findings(results),
         "(a) The points; stars are the labelled points of the first draw. (b) With few neighbours "
         "the inner clusters are not connected to a label. With very many, the difference between "
         "the classes is too small. In between, the labels are correct. (c) The fraction of edges "
         "that the sparsifier keeps.",
     )
-    report.add_table(*_table_of_labels(results), caption=f"Fraction of correct labels. {TIES}")
+    report.add_table(
+        *_table_of_labels(results),
+        caption="Fraction of correct labels. Means over the draws, with the range. A node counts "
+        "one half if it is not connected to a label or if its answer is zero.",
+    )
     if any("paper" in found for found in results["results"]):
         caption = 'Sampled as in the paper (scheme="paper"), with a tenth of its copies.'
         report.add_table(*_table_of_paper_scheme(results), caption=caption)
     report.add_heading("Memory and time")
     report.add_figure(
-        _make_costs(results),
+        draw_costs(results),
         "(d) Each measurement is a separate process that labels one draw, including the start of "
         "Python. The memory of the streams does not depend on the number of edges.",
     )
@@ -204,14 +183,10 @@ def make_page(results: dict[str, Any], command: str) -> Report:
             f"The graphs for k = {', '.join(skipped)} were not stored in memory, because that "
             f"would take more than {STORED_LIMIT:g} GiB."
         )
-    return report.add_text(GEOMETRY).add_command(command)
-
-
-TIES = (
-    "Means over the draws, with the range. A node counts one half if it is not connected to a "
-    "label or if its answer is zero."
-)
-GEOMETRY = "The paper does not publish its points. These are chosen to reproduce what it describes."
+    report.add_text(
+        "The paper does not publish its points. These are chosen to reproduce what it describes."
+    )
+    return report.add_command(command)
 
 
 def make_markdown(results: dict[str, Any]) -> str:

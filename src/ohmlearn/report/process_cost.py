@@ -1,7 +1,6 @@
-"""Memory and processor time of this process."""
+"""Memory of this process."""
 
 import sys
-import time
 from pathlib import Path
 
 
@@ -18,8 +17,3 @@ def peak_memory() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def cpu_seconds() -> float:
-    """Return the processor time of this process and its threads since it started."""
-    return time.process_time()

@@ -1,4 +1,4 @@
-"""Progress on stderr: for a job in steps, and for one in phases that reads edges."""
+"""Progress on stderr, for a job in phases that reads edges."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 from ohmlearn._phases import Phase
@@ -14,43 +14,6 @@ from ohmlearn.report.process_cost import peak_memory
 
 INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
 SURE = 0.05  # fraction of a pass after which its own speed is known better than that of the last
-
-
-class Progress:
-    """Counts steps up to `total`, and prints a message for each step.
-
-    On a terminal, and if rich is installed, it shows a progress bar; otherwise plain lines.
-    """
-
-    def __init__(self, total: int, title: str) -> None:
-        self.total, self.title, self.done = total, title, 0
-        self._stack = ExitStack()
-        self._bar: Any = None
-        self._start = time.perf_counter()
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            try:
-                from rich.console import Console
-                from rich.progress import Progress as Bar
-            except ImportError:
-                return self
-            self._bar = self._stack.enter_context(Bar(console=Console(stderr=True)))
-            self._task = self._bar.add_task(self.title, total=self.total)
-        return self
-
-    def step(self, message: str) -> None:
-        """Count one more step and print its message."""
-        self.done += 1
-        if self._bar is not None:
-            self._bar.console.print(message, markup=False, highlight=False)
-            self._bar.advance(self._task)
-            return
-        seconds = time.perf_counter() - self._start
-        print(f"[{self.done}/{self.total}, {seconds:.0f} s] {message}", file=sys.stderr, flush=True)
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
 
 class StatusLine:
@@ -65,11 +28,6 @@ class StatusLine:
         Print one JSON object per second instead, also without a terminal.
     quiet : bool
         Print nothing.
-
-    Attributes
-    ----------
-    pass_seconds : float or None
-        How long the latest pass over the edges took.
     """
 
     _n_edges: int | None
@@ -79,8 +37,7 @@ class StatusLine:
     _written: tuple[int, int]
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
-        self.pass_seconds: float | None = None
-        self._block_seconds: float | None = None
+        self._seconds: dict[str, float] = {}  # that the latest pass, block or fold took
         self._json = as_json and not quiet
         self._line = not quiet and not as_json and sys.stderr.isatty()
         self._drawn = False
@@ -106,19 +63,15 @@ class StatusLine:
     def begin(self, phase: Phase) -> None:
         """Show a phase, from the next update on."""
         with self._lock:
-            if phase.number == 1:
-                self._block_seconds = None
+            if phase.number == 1 and phase.part != "pass":  # passes read the same edges
+                self._seconds.pop(phase.part, None)
             self._clear_facts(phase)
 
     def end(self) -> None:
         """Take note that the phase has ended."""
         with self._lock:
             if self._phase is not None and self._phase.number is not None:
-                seconds = time.perf_counter() - self._start
-                if self._phase.part == "pass":
-                    self.pass_seconds = seconds
-                else:
-                    self._block_seconds = seconds
+                self._seconds[self._phase.part] = time.perf_counter() - self._start
             self._clear_facts(None)
             self._erase()
 
@@ -200,8 +153,7 @@ class StatusLine:
     def _seconds_left(self, seconds: float) -> float | None:
         """Return the time that all further passes take, if they take as long as this one."""
         assert self._phase is not None
-        is_pass = self._phase.part == "pass"
-        whole, fraction = self.pass_seconds if is_pass else self._block_seconds, self._fraction
+        whole, fraction = self._seconds.get(self._phase.part), self._fraction
         if fraction is not None and (fraction >= SURE or (whole is None and fraction > 0.0)):
             whole = seconds / fraction
         if whole is None or self._phase.number is None:
