@@ -106,25 +106,28 @@ def test_the_method_chosen_is_printed(files, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("labels", "args", "caveat"),
+    ("n_red", "n_green", "args", "caveat"),
     [
-        ("0,red\n1,red\n160,green\n", (), "rough, and probably too low: fewer than 3 labels"),
+        (2, 1, (), "rough, and probably too low: fewer than 3 labels"),
         (
-            "0,red\n1,red\n2,red\n160,green\n161,green\n162,green\n",
+            3,
+            3,
             (),
-            "labels seem chosen, not drawn (equally many for each class): give --class-prior if",
+            "labels seem chosen, not drawn (equally many for each class): give --class-prior",
         ),
-        ("0,red\n1,red\n2,red\n160,green\n161,green\n162,green\n", ("red=2,green=1",), None),
-        ("0,red\n1,red\n2,red\n3,red\n160,green\n161,green\n162,green\n", (), None),
-        ("0,red\n160,green\n", (), "not estimated, because no class has two labels"),
-        ("0,red\n1,red\n2,red\n", (), "not estimated, because there is only one class"),
+        (3, 3, ("--class-prior", "red=2,green=1"), None),
+        (4, 3, (), None),
+        (1, 1, (), "not estimated, because no class has two labels"),
+        (3, 0, (), "not estimated, because there is only one class"),
     ],
 )
-def test_caveats_of_the_accuracy(files, tmp_path: Path, labels: str, args: tuple, caveat: str):
+def test_caveats_of_the_accuracy(
+    files, tmp_path: Path, n_red: int, n_green: int, args: tuple, caveat: str | None
+):
     few = tmp_path / "few.csv"
-    few.write_text("node,label\n" + labels)
-    prior = [part for share in args for part in ("--class-prior", share)]
-    _, printed = run((files[0], few), tmp_path / "out.csv", *prior)
+    rows = [f"{i},red\n" for i in range(n_red)] + [f"{160 + i},green\n" for i in range(n_green)]
+    few.write_text("node,label\n" + "".join(rows))
+    _, printed = run((files[0], few), tmp_path / "out.csv", *args)
     lines = printed.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("Accuracy"))
     if caveat is None:

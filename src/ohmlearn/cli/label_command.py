@@ -257,16 +257,17 @@ def _with_features(
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     check_feature_ids(stream, features)
-    since, about = forgetting.moment.get("since"), {}
+    since = forgetting.moment.get("since")
     times = forgetting.parameters if since is None else {}
     sparsifier = KeptGraph.start(make_parameters(options, stream, labels, times)).sparsifier
-    edges: Any = watch_edges(stream, options, sparsifier, needs_edges=True)
+    edges, recent = watch_edges(stream, options, sparsifier, needs_edges=True), None
     if since is not None:
-        edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
-    model = fit_features(options, features, edges, labels, sparsifier)
-    if since is not None:
-        when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
-        about["time"] = {"at": None, "half_life": None, "asked": None, **when}
+        view = TimeView(since=check_moment("since", since))
+        edges = recent = TimeFiltered(edges, view, needs_edges=True)
+    model, about = fit_features(options, features, edges, labels, sparsifier), None
+    if recent is not None:
+        when = {"since": recent.view.since, "latest": recent.latest, "unit": recent.time_unit}
+        about = {"time": {"at": None, "half_life": None, "asked": None, **when}}
     certificate = _certify(model.graph_, edges, options)
     return LabelOutcome(model.answer_, None, model.sparsifier_, stream, certificate, about)
 

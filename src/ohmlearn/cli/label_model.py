@@ -171,7 +171,10 @@ def make_parameters(
 
 @contextmanager
 def open_to_label(
-    options: Options, labels: "FileLabels | None", forgetting: Forgetting, named: Any = None
+    options: Options,
+    labels: "FileLabels | None",
+    forgetting: Forgetting,
+    named: "tuple[str, list[str], list[int]] | None" = None,
 ) -> Iterator[tuple["Edges", "Edges", "HFSParameters", "StreamingSparsifier | None"]]:
     """Open the edges that the options describe; compare their ids with those of files.
 

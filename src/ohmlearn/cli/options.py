@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -50,7 +50,9 @@ class Option(click.Option):
         """Return what follows the help in brackets; not the range of a number."""
         return {name: one for name, one in super().get_help_extra(ctx).items() if name != "range"}
 
-    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
         """Read the value."""
         if self.needs and self.name in opts:
             needed = next(one.name for one in ctx.command.params if self.needs in one.opts)
