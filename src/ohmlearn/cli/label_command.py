@@ -1,7 +1,7 @@
 """The command ``label``: from files of edges and of labels to a label for every node."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +38,9 @@ from ohmlearn.cli.outputs import check_outputs, write_output
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
     from ohmlearn.edges import Edges
+    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.estimators.reasons import Explanation
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
 
@@ -56,6 +58,7 @@ class LabelOutcome(NamedTuple):
     stream: "Edges"
     certificate: "Certificate | str"  # or why there is none
     about: dict[str, Any] | None = None  # figures for the summary
+    reasons: "Sequence[Explanation]" = ()
     finish: Callable[[], None] = lambda: None  # after the output
 
 
@@ -84,6 +87,11 @@ OUTPUT_OPTIONS = (
     cli.option(
         "--report", type=click.Path(dir_okay=False), group="Output", common=True,
         help="Write a page about the result to this file.",
+    ),
+    cli.option(
+        "--explain", type=cli.Wanted(), metavar="top:N|borderline:N", group="Output",
+        help="Add a column with the reasons for the N surest nodes of each class, or for the N "
+        "nodes with the closest classes; and a part of the page of --report.",
     ),
     cli.option(
         "--certify", is_flag=True, group="Output", needs="--report",
@@ -195,6 +203,8 @@ def label(**options: Any) -> None:
     with phase("calibrating probabilities"):
         answers = AnswerTable(outcome.answer, options["min_probability"])
         columns = answers.columns(NodeIds(nodes_read(outcome.stream)), options["top"])
+    if options["explain"]:
+        columns["reason"] = _reason_column(outcome, len(columns["node"]))
     write_output(options, columns)
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
@@ -206,7 +216,7 @@ def label(**options: Any) -> None:
             with phase(f"making {options['report']}"):
                 page = make_page(
                     outcome.kept, outcome.answer, nodes_read(outcome.stream), answers, summary,
-                    outcome.certificate, repeat_command(),
+                    outcome.certificate, repeat_command(), outcome.reasons,
                 )  # fmt: skip
                 page.write(options["report"])
             summary["report"] = options["report"]
@@ -230,8 +240,33 @@ def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetti
             )  # fmt: skip
             answer, kept = found.class_answer, found.kept
             certificate = _certify(answer.problem.full_graph, edges, options)
+            reasons = explain_some(answer, options["explain"], edges if edges.rereadable else None)
     warn_doubts(found)
-    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate)
+    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate, None, reasons)
+
+
+def explain_some(
+    answer: "ClassAnswer", wanted: tuple[str, int] | None, edges: "Edges | None"
+) -> "list[Explanation]":
+    """Return the reasons that --explain asks for."""
+    from ohmlearn._phases import phase
+    from ohmlearn.estimators.explanation import choose_nodes, explain_nodes
+
+    if wanted is None:
+        return []
+    with phase("finding reasons"):
+        return explain_nodes(answer, choose_nodes(answer, *wanted), edges=edges)
+
+
+def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
+    """Return the reasons in sentences, null for other nodes."""
+    import numpy as np
+
+    nodes = nodes_read(outcome.stream)
+    found = np.ma.masked_all(n_nodes, dtype=object)
+    for one in outcome.reasons:
+        found[int(nodes.find([one.node])[0])] = one.text(changes=False)
+    return found
 
 
 @contextmanager

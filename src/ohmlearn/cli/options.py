@@ -203,6 +203,19 @@ class Fraction(click.FloatRange):
 fraction = Fraction()
 
 
+class Wanted(click.ParamType):
+    """Which nodes to explain, and how many: top:20 or borderline:20."""
+
+    name = "wanted"
+
+    def convert(self, value: Any, *place: Any) -> tuple[str, int]:
+        """Return the two parts."""
+        which, _, count = value.partition(":")
+        if which not in ("top", "borderline") or not count.isdecimal() or int(count) == 0:
+            self.fail(f"{value!r} is neither top:N nor borderline:N, such as top:20.", *place)
+        return which, int(count)
+
+
 def as_column(text: str) -> str | int:
     """Return the name of a column, or its position if the text is a number."""
     return int(text) if text.isdecimal() else text

@@ -155,6 +155,24 @@ def find_nodes(table: NodeTable | None, names: Sequence[Any], n_nodes: int) -> l
     return [int(number) for number in numbers]
 
 
+def choose_nodes(answer: ClassAnswer, which: str, count: int) -> list[int]:
+    """Return the nodes without a label that are the surest of each class, or the closest calls."""
+    p = np.sort(answer.probabilities, axis=1)
+    free = answer.result.reached.copy()
+    free[answer.problem.labels.nodes] = False
+    if which == "borderline" and p.shape[1] > 1:
+        nodes = np.flatnonzero(free)
+        order = np.argsort(p[nodes, -1] - p[nodes, -2], kind="stable")
+        return [int(node) for node in nodes[order[:count]]]
+    found: list[int] = []
+    codes = answer.codes(answer.default_code)
+    for code in range(p.shape[1]):
+        nodes = np.flatnonzero(free & (codes == code))
+        order = np.argsort(-p[nodes, -1], kind="stable")
+        found += [int(node) for node in nodes[order[:count]]]
+    return found
+
+
 class _Asked(NamedTuple):
     """A node to explain."""
 
@@ -360,7 +378,7 @@ class _Work:
     ) -> list[LabelReason]:
         one = self.asked[column]
         margins = self._margins_without(column, chosen)
-        distances = distances_from(self.graph, one.node, self.used.nodes[chosen])
+        distances = self._distances(column, self.used.nodes[chosen])
         return [
             LabelReason(
                 self._name(node), self._label_of(label), float(each[label]),
@@ -370,6 +388,17 @@ class _Work:
                 chosen, self.used.nodes[chosen], margins, distances, strict=True
             )
         ]  # fmt: skip
+
+    def _distances(self, column: int, others: NDArray[np.int64]) -> list[int | None]:
+        """Return distances where they are known: from all edges in memory, or to neighbours."""
+        node = self.asked[column].node
+        if self.problem.holds_all_edges:
+            return distances_from(self.graph, node, others)
+        near: set[int] = set()
+        if self._sees_edges:
+            pairs = self._pairs[1][column]
+            near = {*pairs.u.tolist(), *pairs.v.tolist()} - {node}
+        return [1 if other in near else None for other in others.tolist()]
 
     def _label_of(self, label: int) -> Any:
         """Return the class of a label, the likeliest if it is a distribution; or its number."""

@@ -28,7 +28,7 @@ class LabelReason(NamedTuple):
     if_removed : float
         The margin without this label; NaN if its leave-one-out score is not known.
     distance : int or None
-        Number of edges to the label, on the edges kept.
+        Number of edges to the label; None if it is not known, as the edges were not all kept.
     """
 
     node: Any

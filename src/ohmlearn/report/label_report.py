@@ -1,6 +1,7 @@
 """The page about a labelling: the input, the edges kept, and the certainty of the labels."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.reasons import Explanation
 from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.label_columns import AnswerTable, Dominant
+from ohmlearn.report.reasons_page import add_reasons
 from ohmlearn.report.report_quality import (
     WORDS,
     Group,
@@ -50,6 +53,7 @@ def make_page(
     summary: dict[str, Any],
     certificate: Certificate | str,
     command: str,
+    reasons: Sequence[Explanation] = (),
 ) -> Report:
     """Return the page of a ClassAnswer on a kept graph, or of a FeatureClassAnswer.
 
@@ -93,6 +97,10 @@ def make_page(
         f"{'that have an answer' if answer.has_features else 'connected to a label'}.",
     )
     report.add_figure(_draw_graph(h, answer.problem.labels.nodes, answers), _describe_drawing(h))
+    if reasons:
+        report.add_heading("Why")
+        report.add_text(f"Reasons from {reasons[0].basis}.")
+        add_reasons(report, reasons, changes=False)
     if kept is None:
         report.add_heading("Nodes to label next")
         report.add_text(
