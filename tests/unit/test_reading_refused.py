@@ -199,7 +199,7 @@ def test_bad_arrays(tmp_path):
         read_edges((np.array([1, 2]), np.array([1])))
     for batch, message in (
         ((np.array([1]),), "batch 0: a batch of edges is a tuple"),
-        ((np.array([1]), np.array([1, 2])), "batch 0: columns must be equally long"),
+        ((np.array([1]), np.array([1, 2])), "batch 0: .*must be equally long, got len"),
         ((["a"], [1]), "were strings so far, but now integers"),
         ((["a", 1], ["b", "c"]), r"u\[1\] = 1 is a int"),
         (3, "got int"),

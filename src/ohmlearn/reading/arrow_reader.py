@@ -15,11 +15,9 @@ from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
 from ohmlearn.reading.event_ids import hash_array
-from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import open_remote_parts
+from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
-from ohmlearn.reading.time_rule import TimeRule
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
@@ -40,7 +38,6 @@ class ArrowSource(Source):
 
     format = "Arrow"
     has_rows = True
-    which_rows = ""  # what the numbers of rows count, if not all rows of the source
 
     @abstractmethod
     def _read(self) -> Iterator[Found]:
@@ -80,7 +77,7 @@ class ArrowSource(Source):
             values = {x: as_plain(batch.column(names.index(x))) for x in self.condition.columns}
             kept, bad = self.condition.keep(values, batch.num_rows)
             if bad is not None:
-                counted = refuse_or_count(self.name, self.options, bad, row, self.which_rows)
+                counted = self.refuse_or_count(bad, row)
             if not kept.all():
                 import pyarrow as pa
 
@@ -89,8 +86,7 @@ class ArrowSource(Source):
                 columns = columns.alone()
                 batch = pa.record_batch(arrays, names=columns.names)
                 rows = row + np.flatnonzero(kept)
-        how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
-        return take_record_batch(batch, columns, self.name, self.options, *how).with_bad(*counted)
+        return take_record_batch(self, batch, columns, kind, rows).with_bad(*counted)
 
     def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
@@ -121,27 +117,28 @@ class ArrowFile(ArrowSource):
     def inspect(self) -> None:
         """Read the schema."""
         if self.pipe is None:
-            with self._open() as reader:
+            with self.open_reader() as reader:
                 self._choose(reader.schema)
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def open_reader(self, *, copies: bool = False) -> Iterator[Any]:
+        """Open the file or the pipe; batches refer to a file on this machine or are copies."""
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
             if self.pipe is not None:
                 yield pa.ipc.open_stream(stack.enter_context(self.open()).file)
                 return
             if self.is_remote:
-                opened = open_remote_parts(self.name, self.options.filesystem)
+                opened = open_remote(self.name, self.options.filesystem, in_parts=True)
                 file = stack.enter_context(opened).native
             else:
-                file = stack.enter_context(pa.memory_map(self.name))
+                file = stack.enter_context((pa.OSFile if copies else pa.memory_map)(self.name))
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
     def _read(self) -> Iterator[Found]:
-        with self._open() as reader:
+        with self.open_reader() as reader:
             columns = self._choose(reader.schema)
             if self.condition is not None and self.condition.excludes_all():
                 return
@@ -185,42 +182,39 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 
 def take_record_batch(
+    source: Source,
     batch: Any,
     columns: ColumnChoice,
-    source: str,
-    options: ReadOptions,
     kind: str | None,
     rows: int | NDArray[np.int64],
-    rule: TimeRule | None = None,
-    which_rows: str = "",
-    keeps_codes: bool = False,
 ) -> RawBatch:
-    """Return ids, weights and times of a record batch; see `refuse_or_count` for `rows`."""
+    """Return ids, weights and times of a record batch; see `Source.refuse_or_count` for `rows`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
-    may_be_empty = options.rows.second_may_be_empty
+    rule, may_be_empty = source.own_times, source.options.rows.second_may_be_empty
     if may_be_empty:
         v = as_text(v)
     bad = [_find_missing(u, "node id", columns.name(columns.u))]
     bad.append(_find_missing(v, "node id", columns.name(columns.v)))
-    id_type = options.id_type or kind
-    a, u_bad = take_ids(u, id_type, keeps_codes)
-    b, v_bad = take_ids(v, id_type, keeps_codes)
+    id_type = source.options.id_type or kind
+    a, u_bad = take_ids(u, id_type, source.keeps_codes)
+    b, v_bad = take_ids(v, id_type, source.keeps_codes)
     bad += [u_bad, v_bad]
     w = t = None
     if columns.w is not None:
-        w = take_weights(batch.column(columns.w), source, columns)
+        w = take_weights(batch.column(columns.w), source.name, columns)
         if not may_be_empty:
             name = columns.name(columns.w)
             bad.append(_find_missing(batch.column(columns.w), "weight", name))
     if rule is not None and columns.t is not None:
-        t, bad_times = rule.take(source, take_times(batch.column(columns.t), source, columns))
+        times = take_times(batch.column(columns.t), source.name, columns)
+        t, bad_times = rule.take(source.name, times)
         bad.append(bad_times)
     event = None
     if columns.event is not None:
         name = columns.name(columns.event)
         bad.append(_find_missing(batch.column(columns.event), "event id", name))
-        event = hash_array(batch.column(columns.event), source, name)
-    return drop_bad(source, options, rows, RawBatch(a, b, w, t=t, event=event), bad, which_rows)
+        event = hash_array(batch.column(columns.event), source.name, name)
+    return source.drop_bad(RawBatch(a, b, w, t=t, event=event), bad, rows)
 
 
 def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:

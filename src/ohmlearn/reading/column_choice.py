@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Param, Setting
-from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions, ScaledColumn
 from ohmlearn.reading.source_errors import refuse_source, shorten
-from ohmlearn.reading.weight_scale import ScaledColumn
 
 FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
 # Words that distinguish the two ends, before or after a common stem: src_ip and dst_ip.
@@ -227,16 +226,12 @@ class _Choice:
     def say_guessed(self) -> str:
         """Return what is guessed, in words; which columns, if others are named."""
         options = self.options
-        u, v, w, t = (
-            column is not None and not isinstance(column, bool)
-            for column in (options.source_col, options.target_col, options.weight_col, options.time)
-        )
-        found = []
-        if not (u and v):
-            found.append("v" if u else "u" if v else "ends")
+        columns = (options.source_col, options.target_col, options.weight_col, options.time)
+        u, v, *more = (not (column is None or isinstance(column, bool)) for column in columns)
+        found = [] if u and v else ["v" if u else "u" if v else "ends"]
         if options.time is True:
             found.append("times")
-        if found and (u or v or w or t):
+        if found and (u or v or any(more)):
             return f"{' and '.join(found)} guessed"
         return "guessed" if found else ""
 

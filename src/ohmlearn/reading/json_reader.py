@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +22,10 @@ from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole
 from ohmlearn.reading.arrow_reader import take_record_batch
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.csv_reader import TextSample
 from ohmlearn.reading.event_ids import hash_values
-from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import BadRows, SourceError, refuse_source, shorten
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
-from ohmlearn.reading.text_sample import TextSample
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 if TYPE_CHECKING:
     from ohmlearn.reading.row_filter import RowFilter
@@ -51,10 +49,7 @@ class JsonLinesSource(Source):
     reads_files = True
     longest_line = LONGEST_LINE  # bytes; as objects of Python they may take fifty times as much
 
-    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
-        super().__init__(name, options, pipe)
-        self._strict = replace(options, on_bad="raise") if options.skip_bad else options
-        self._late: list[str] = []  # names that no object may have if the first one does not
+    _late: Sequence[str] = ()  # names that no object may have if the first one does not
 
     def inspect(self) -> None:
         """Read the first object."""
@@ -137,10 +132,11 @@ class JsonLinesSource(Source):
         is_number = alone.t is not None and batch.schema.types[alone.t] != "string"
         if (has_text and kind == "int64") or (is_number and self.times and self.times.dates):
             return None
-        how = ("string" if has_text else kind, 1, self.own_times)
         try:
-            raw = take_record_batch(batch, alone, self.name, self._strict, *how)
+            raw = take_record_batch(self, batch, alone, "string" if has_text else kind, 1)
         except SourceError:
+            return None
+        if raw.n_bad > 0:
             return None
         for ids, may_be_empty in ((raw.u, False), (raw.v, self.options.rows.second_may_be_empty)):
             if isinstance(ids, Strings) and not may_be_empty and not np.diff(ids.offsets).all():
@@ -224,7 +220,7 @@ class JsonLinesSource(Source):
             raw = raw._replace(t=t)
             bad.append(bad_times)
         numbers = np.array([row.number for row in rows], np.int64)
-        return drop_bad(self.name, self.options, numbers, raw, bad)
+        return self.drop_bad(raw, bad, numbers)
 
     def _find_fault(self, row: dict[str, Any], columns: ColumnChoice, kind: str) -> str:
         """Say what is wrong with an object, except with its time; empty if nothing is."""
