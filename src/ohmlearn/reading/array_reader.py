@@ -399,7 +399,7 @@ class IterableSource(Source):
             source: Source = ArrowObject(batch, self.options)
             source.name = name
             return source
-        u, v, w, t = split_batch(batch, name)
         with reading(name, "columns of edges"):
+            u, v, w, t = split_batch(batch, "it")
             weights = None if w is None else np.asarray(w)
             return BatchSource(name, self.options, (u, v, weights, t))
