@@ -29,7 +29,7 @@ from ohmlearn.nodes.node_ids import (
     check_equal_sizes,
     read_ids,
 )
-from ohmlearn.reading.arrow_objects import ArrowObject
+from ohmlearn.reading.arrow_reader import ArrowObject
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions

@@ -433,6 +433,26 @@ def skip_comments(
     return b"", number
 
 
+def take_columns(
+    blocks: Iterator[bytes], layout: _core.TextLayout, columns: list[int], line: int
+) -> Iterator[tuple[int, NDArray[np.uint8], Any]]:
+    """Yield whole records: the number of their first line, their text, and their fields.
+
+    The first line of all has the number `line`. See ``_core.take_fields`` for the fields.
+    """
+    rest = b""  # a record whose quotes are not closed yet
+    for block in chain(blocks, [None]):
+        if block is None and not rest:
+            return
+        rest += block or b""
+        text = np.frombuffer(rest, np.uint8)
+        found: Any = _core.take_fields(text, layout, columns, block is None)
+        *fields, n_consumed = found
+        yield line, text[:n_consumed], fields
+        line += rest.count(b"\n", 0, n_consumed)
+        rest = rest[n_consumed:]
+
+
 def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
     """Refuse a line before the first edge that seems to be several lines."""
     text = shorten(line.decode(errors="replace"))

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn import _core
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.reading.arrow_reader import ArrowFile
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, find_ends, is_id
-from ohmlearn.reading.csv_reader import describe_fault, start_text
+from ohmlearn.reading.csv_reader import describe_fault, start_text, take_columns
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
 from ohmlearn.reading.parquet_reader import ParquetFile
@@ -307,21 +306,16 @@ def read_text_table(
         chosen = list(names if choose is None else choose(names, start.first))
         at = [names.index(name) for name in chosen]
         columns: list[list[Strings]] = [[] for _ in at]
-        rest, line = start.after_header()
+        rest, first = start.after_header()
         lines = [np.empty(0, np.int64)]
-        for block in chain([b""], blocks, [None]):
-            rest += block or b""
-            text = np.frombuffer(rest, np.uint8)
-            found: Any = _core.take_fields(text, layout, at, block is None)
-            _, _, numbers, fields, fault, n_consumed = found
+        for line, _, found in take_columns(chain([rest], blocks), layout, at, first):
+            _, _, numbers, fields, fault = found
             if fault is not None:
                 why = describe_fault(fault, ColumnChoice(0, 1, None, names, ""))
                 refuse_source(path, f"{why}; correct it", line + fault.line)
             for blocks_of_column, field in zip(columns, fields, strict=True):
                 blocks_of_column.append(Strings(*field))
             lines.append(line + numbers)
-            line += rest.count(b"\n", 0, n_consumed)
-            rest = rest[n_consumed:]
     return TextTable(names, dict(zip(chosen, columns, strict=True)), np.concatenate(lines))
 
 

@@ -20,8 +20,7 @@ from ohmlearn.reading.array_reader import (
     IterableSource,
     columns_of_rows,
 )
-from ohmlearn.reading.arrow_objects import ArrowObject
-from ohmlearn.reading.arrow_reader import ArrowFile
+from ohmlearn.reading.arrow_reader import ArrowFile, ArrowObject
 from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
