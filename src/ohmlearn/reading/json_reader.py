@@ -206,7 +206,8 @@ class JsonLinesSource(Source):
         def take(at: int) -> list[Any]:
             return [values.get(at) for values in good]
 
-        raw = RawBatch(*(_as_column(take(at), kind) for at in (columns.u, columns.v)))
+        u, v = (_as_column(take(at), kind) for at in (columns.u, columns.v))
+        raw = RawBatch(u, v)
         if columns.w is not None:
             w = np.array([1.0 if x is None else float(x) for x in take(columns.w)])
             raw = raw._replace(w=w)
