@@ -329,7 +329,8 @@ class BatchSource(Source):
             columns = (*columns[:2], None, columns[3])
         given = {x: each for x, each in zip("uvwt", columns, strict=True) if each is not None}
         check_equal_sizes(**{x: len(each) for x, each in given.items()})
-        if options.time is not None and ("t" not in given or options.time not in (True, "t", 3)):
+        is_fourth = options.time is True or options.time in ("t", 3)
+        if options.time is not None and not ("t" in given and is_fourth):
             use = f"; use {Setting('time', True)}" if "t" in given else " and no fourth array"
             shown = Param("time", options.time)
             refuse_source(
