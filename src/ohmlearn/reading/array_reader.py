@@ -21,15 +21,14 @@ from ohmlearn.checks.edge_arrays import split_batch
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import (
-    EXACT,
     FractionError,
-    IdColumn,
+    Ids,
     Strings,
     as_ids,
     check_equal_sizes,
     read_ids,
 )
-from ohmlearn.reading.arrow_reader import ArrowObject
+from ohmlearn.reading.arrow_reader import ArrowObject, whole_numbers
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
@@ -44,7 +43,6 @@ BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
-NO_ID = "a node id is missing, or not a whole number"
 TWO_KINDS = f"use {Setting('bipartite', True)}"
 ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
@@ -108,17 +106,26 @@ def _pick(arrays: Any, columns: ColumnChoice) -> ArrayColumns:
     return arrays[columns.u], arrays[columns.v], w, t
 
 
-def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> IdColumn:
-    """Return ids; whole numbers may be floats, if they share an array with weights."""
-    if source.options.skip_bad and isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
-        ids = np.where((np.abs(ids) <= EXACT) & (ids == np.floor(ids)), ids, np.nan)
+def take_ids(
+    source: Source, ids: Any, side: str, row: int, kind: str | None
+) -> tuple[Ids, BadRows | None]:
+    """Return ids, with any value for bad and missing ones, and which are bad.
+
+    Whole numbers may be floats, if they share an array with weights.
+    """
+    bad = None
+    is_masked = isinstance(ids, np.ma.MaskedArray)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "f" and not is_masked:
+        ids, bad = whole_numbers(ids)
     try:
-        found = read_ids(ids, side)
+        found, missing = read_ids(ids, side)
     except FractionError as error:
         refuse_source(source.name, f"node ids must be {error.wanted}", row + error.at)
-    if (source.options.id_type or kind) == "string" and not isinstance(found.ids, Strings):
-        return IdColumn(as_ids(found.ids.astype(str), side), found.missing)
-    return found
+    if missing is not None:
+        bad = BadRows(missing, lambda _: "a node id is missing")
+    if (source.options.id_type or kind) == "string" and not isinstance(found, Strings):
+        found = as_ids(found.astype(str), side)
+    return found, bad
 
 
 def kinds_of_sides(options: ReadOptions, u: str, v: str) -> tuple[str, str] | None:
@@ -281,9 +288,7 @@ class ArraySource(Source):
                 f"compressed=False if it is right",
             )
         matrix = scipy.sparse.load_npz(self.name)
-        return matrix_columns(
-            self.name, matrix, two_kinds=kinds_of_sides(self.options, "row", "column") is not None
-        )
+        return matrix_columns(self.name, matrix, two_kinds=bool(self.options.bipartite))
 
 
 def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[RawBatch]:
@@ -300,16 +305,12 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
         part = slice(row, row + rows)
         with reading(source.name, "columns of edges"):
             number = row + source.first_row
-            a, u_missing = take_ids(source, u[part], "u", number, kind)
-            b, v_missing = take_ids(source, v[part], "v", number, kind)
+            a, u_bad = take_ids(source, u[part], "u", number, kind)
+            b, v_bad = take_ids(source, v[part], "v", number, kind)
             weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            bad = [
-                None if mask is None else BadRows(mask, lambda _: NO_ID)
-                for mask in (u_missing, v_missing)
-            ]
-            raw = RawBatch(a, b, weights)
+            raw, bad = RawBatch(a, b, weights), [u_bad, v_bad]
             if source.times is not None:
                 found, bad_times = source.times.take(source.name, t[part])
                 raw = raw._replace(t=found)

@@ -408,7 +408,9 @@ def take_ids(
         return np.zeros(len(array), np.int64), None
     bad = None
     if pa.types.is_floating(array.type):
-        array, bad = _whole(array)
+        floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        whole, bad = whole_numbers(floats)
+        array = pa.array(whole)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
@@ -441,11 +443,8 @@ def take_codes(array: Any) -> CodedIds | None:
     return CodedIds(found, array.indices.to_numpy(zero_copy_only=False))
 
 
-def _whole(array: Any) -> tuple[Any, BadRows | None]:
+def whole_numbers(floats: NDArray[Any]) -> tuple[NDArray[np.int64], BadRows | None]:
     """Return floats as integers, with any value for bad ones, and which are bad."""
-    import pyarrow as pa
-
-    floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
 
     def explain(at: int) -> str:
@@ -454,7 +453,7 @@ def _whole(array: Any) -> tuple[Any, BadRows | None]:
         wanted = "node ids must be whole numbers (at most 2**53 if they are floats)"
         return f"{wanted}, got {floats[at]}"
 
-    whole = pa.array(np.where(bad, 0, floats).astype(np.int64))
+    whole: NDArray[np.int64] = np.where(bad, 0, floats).astype(np.int64)
     return whole, BadRows(bad, explain) if bad.any() else None
 
 
