@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -137,7 +138,7 @@ class EdgeLog(Shown, Shared):
                 )
         self._in_step: SparsifierInStep | None = None
         self._has_follower = False  # then operations do not change the sparsifier
-        self._compaction: Compaction | None = None
+        self._compaction: Future[None] | None = None
 
     def _cut_off(self) -> None:
         self._is_cut_off = True
@@ -537,7 +538,13 @@ class EdgeLog(Shown, Shared):
         except BaseException:
             self._drop_unusable()
             raise
-        if self._in_step is not None and not self._has_follower:
+        if not self._has_follower:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Bring the sparsifier in step, if it is loaded and usable."""
+        self._drop_unusable()
+        if self._in_step is not None:
             self._in_step.follow()
 
     def _drop_unusable(self) -> None:
@@ -565,9 +572,8 @@ class EdgeLog(Shown, Shared):
             with self._lock:
                 try:
                     self.flush()
-                    self._drop_unusable()
+                    self._follow()
                     if self._in_step is not None and self._store.is_writing:
-                        self._in_step.follow()
                         self._in_step.save()
                 finally:
                     self._store.close()
@@ -593,17 +599,11 @@ class EdgeLog(Shown, Shared):
                 return
             if self._in_step is not None or (self.folder / SAVED).exists():
                 self._kept().save()  # it can follow only from this point on
-            compaction = Compaction(store, self._before_switch, self._after_switch)
+            compaction = Compaction(store, self._follow, self._after_switch)
             if background:
-                self._compaction = compaction
-                compaction.run_in_background(self._lock)
+                self._compaction = compaction.run_in_background(self._lock)
             else:
                 compaction.run(self._lock)
-
-    def _before_switch(self) -> None:
-        self._drop_unusable()
-        if self._in_step is not None:
-            self._in_step.follow()
 
     def _after_switch(self) -> None:
         if self._in_step is not None:
@@ -612,13 +612,13 @@ class EdgeLog(Shown, Shared):
     @property
     def is_compacting(self) -> bool:
         """Whether a compaction is at work in the background."""
-        return self._compaction is not None and self._compaction.is_running
+        return self._compaction is not None and not self._compaction.done()
 
     def wait_for_compaction(self) -> None:
         """Wait for a compaction in the background; raise its error, if there was one."""
         compaction, self._compaction = self._compaction, None  # it needs the lock at its end
         if compaction is not None:
-            compaction.wait()
+            compaction.result()
 
     # The sparsifier.
 

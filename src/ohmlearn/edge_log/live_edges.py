@@ -135,7 +135,7 @@ class LiveEdges(Edges, Shown):
         columns = concatenate(parts)
         self.n_read += len(columns.u)
         self.fraction = self.n_read / max(1, self.n_edges)
-        return Batch(*columns)
+        return columns
 
     def latest(self) -> float:
         """Return the latest time in the records, of live edges or not."""
