@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -24,7 +24,6 @@ from ohmlearn.checks.edge_arrays import (
     check_same_length,
     check_weights,
     raise_edge_fault,
-    split_batch,
 )
 from ohmlearn.checks.parameters import RandomState, check_option
 from ohmlearn.checks.times import check_moment, check_times
@@ -44,6 +43,7 @@ from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.records import EdgeColumns
 from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
+from ohmlearn.edges.in_memory import NamedEdges
 from ohmlearn.errors import InputError, InPython, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -318,16 +318,14 @@ class EdgeLog(Shown, Shared):
         ...     log.append([([7, 8], [8, 9]), ([9], [7])])
         3
         """
-        batches: Iterable[Any] = [(u, v, w, t)]
-        source = None
-        if v is None:
-            batches = edges = as_named_edges(u)
-            source = edges.nodes
+        edges = as_named_edges(u) if v is None else NamedEdges([(u, v, w, t)])
         translation = np.empty(0, np.int32)
         n_appended = 0
         with self._operation(sync) as store:
-            for number, batch in enumerate(batches):
-                a, b, weights, times = split_batch(batch, f"batch {number}")
+            if isinstance(edges, NamedEdges):
+                edges.nodes = store.nodes
+            source = edges.nodes
+            for a, b, weights, times in edges:
                 if source is None:
                     a, b = store.nodes.add_edges(a, b)
                 elif source is not store.nodes:
@@ -335,38 +333,30 @@ class EdgeLog(Shown, Shared):
                         more = store.nodes.merge(source, len(translation))
                         translation = np.concatenate([translation, more])
                     a, b = translation[a], translation[b]
-                columns = self._check(a, b, weights, times)
+                columns = EdgeColumns(a, b, weights, times)
+                self._check(columns)
                 store.add_edges(columns)
                 n_appended += len(columns.u)
         return n_appended
 
-    def _check(self, u: NDArray[np.int32], v: NDArray[np.int32], w: Any, t: Any) -> EdgeColumns:
-        """Return columns of edges after a check of weights and times."""
-        weights = None if w is None else check_weights(w, "w")
-        times = None if t is None else check_times(t)
-        check_same_length(u=u, v=v, w=weights, t=times)
+    def _check(self, columns: EdgeColumns) -> None:
+        """Refuse edges whose weights or times do not fit."""
+        u, v, w, times = columns
         known = self._store.has_times
         if len(u) > 0 and known is not None and known != (times is not None):
             has, remedy = ("have times", "give t") if known else ("have no times", "leave out t")
             raise ValueError(
                 f"the edges in {self.folder} {has}, so new ones must be alike; {remedy}"
             )
-        if times is not None and len(times) > 0:
-            self._check_ahead(times)
-        smallest = self.sparsifier_options.smallest_weight
-        fault = _core.find_fault(MAX_NODES, 1, u, v, weights, smallest)
-        if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
-        return EdgeColumns(u, v, weights, times)
-
-    def _check_ahead(self, times: NDArray[np.float64]) -> None:
-        """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
-        if self._has_follower:  # whoever appends has compared them with the clock
-            return
         options = self.sparsifier_options
-        if options.has_times:
+        # With a follower, whoever appends has compared the times with the clock.
+        if times is not None and options.has_times and not self._has_follower:
             latest = float(self._store.contents.records["high"].max(initial=-math.inf))
             check_arrivals(times, latest, options)
+        smallest = options.smallest_weight
+        fault = _core.find_fault(MAX_NODES, 1, u, v, w, smallest)
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
 
     @in_turn
     def remove(

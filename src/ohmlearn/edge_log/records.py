@@ -47,16 +47,17 @@ class EdgeColumns(Batch):
 
     def take(self, rows: slice | NDArray[Any]) -> EdgeColumns:
         """Return some rows: a slice, a mask or their numbers."""
-        w, t = (None if column is None else column[rows] for column in self[2:])
-        return EdgeColumns(self.u[rows], self.v[rows], w, t)
+        columns: list[Any] = [None if column is None else column[rows] for column in self]
+        return EdgeColumns(*columns)
 
 
 def concatenate(parts: list[EdgeColumns]) -> EdgeColumns:
     """Return the rows of several columns of the same form, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    columns = zip(*parts, strict=True)
-    return EdgeColumns(*(None if x[0] is None else np.concatenate(x) for x in columns))
+    grouped: Any = zip(*parts, strict=True)
+    columns: list[Any] = [None if x[0] is None else np.concatenate(x) for x in grouped]
+    return EdgeColumns(*columns)
 
 
 @cache

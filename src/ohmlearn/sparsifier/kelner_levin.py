@@ -404,7 +404,7 @@ class KelnerLevin(Shown):
         if len(buffer) > max(self.block_size - 1, 0):
             raise ValueError(f"{len(buffer)} edges wait for a block of {self.block_size}")
 
-    def _check_equal(self, name: str, other: object) -> None:
+    def _check_equal(self, name: str, other: Any) -> None:
         if not np.array_equal(getattr(self, name), other):  # it may be anything
             values = f"{name} = {getattr(self, name)} and {other}"
             raise ValueError(f"sketches differ: {values}; make both with the same parameters")
