@@ -63,17 +63,8 @@ ROUNDED = 1e-6  # if the relative rounding is below this, both estimates are tak
 class Lanczos:
     """The range of the eigenvalues of M, improved by each product with L_G.
 
-    Parameters
-    ----------
-    h : Graph
-    component : ndarray of int32
-        Component of each node.
-    eta : float
-        The goal: bounds within a factor 1 - eta of the estimates.
-    delta : float
-        Probability with which the bounds may fail.
-    n_starts, seed, n_jobs
-        As for `certify`.
+    The goal are bounds within a factor 1 - eta of the estimates, which may fail with probability
+    delta.
 
     Attributes
     ----------

@@ -234,9 +234,8 @@ class PartitionedPasses(Passes):
         super().__init__(component, reader)
         self._edges = edges
         self._nodes = edges._held_nodes
-        self._weigh: Any = None
-        if view is not None:
-            self._weigh = edges._hold(partial(view.weigh, component=component))
+        weigh = None if view is None else partial(view.weigh, component=component)
+        self._weigh = None if weigh is None else edges._hold(weigh)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         edges, first = self._edges, self.passes == 0

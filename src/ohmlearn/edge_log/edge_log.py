@@ -638,7 +638,8 @@ class EdgeLog(Shown, Shared):
         """Return the sparsifier, in step with the log; it is built again if it is too stale."""
         kept = self._kept()
         if kept.staleness() > MAX_STALENESS:
-            kept.rebuild()
+            with kept.lock:
+                kept.apply(kept.begin_rebuild())
         return kept
 
     @in_turn

@@ -232,17 +232,11 @@ class SparsifierInStep:
             return float("inf")
         return largest_ratio(h, (u, v, w), self.sparsifier.seed, self.sparsifier.options.threads)
 
-    def rebuild(self) -> None:
-        """Build H again from the live edges, in one pass, with new coins.
+    def begin_rebuild(self) -> Step:
+        """Choose new coins, and return the edges of which `apply` builds H again, in one pass.
 
-        Needs the lock of the log. It has two parts: `prepare_rebuild`, and `apply`, which takes
-        long and does not need that lock.
+        Needs `lock` and the lock of the log.
         """
-        with self.lock:
-            self.apply(self.prepare_rebuild())
-
-    def prepare_rebuild(self) -> Step:
-        """Choose new coins, and return the edges of which to build H."""
         generation = max(self.generation, self._store.manifest.generation) + 1
         if self._store.is_writing:
             self._store.write_manifest(generation=generation)
@@ -442,7 +436,7 @@ class LogFollower:
         with ExitStack() as held:
             with self._log._lock:
                 held.enter_context(kept.lock)
-                step = kept.prepare_rebuild()
+                step = kept.begin_rebuild()
             kept.apply(step)
             self._is_stale = False
             self._note(kept)

@@ -163,10 +163,9 @@ class KelnerLevin(Shown):
                 f"{Param('epsilon', epsilon)} is too close to 0 or 1 for the paper's sparsifier "
                 f"with {n} nodes, because it needs more than {MAX_COPIES} copies of each edge"
             )
-        if block_size is None:
-            self.block_size = math.ceil(size)
-        else:
-            self.block_size = check_count("block_size", block_size)
+        given = None if block_size is None else check_count("block_size", block_size)
+        self.block_size = given or math.ceil(size)
+        self.capacity = self.block_size  # as the other samplers call it
         self.n_copies = math.ceil(self.constant * self.alpha**2 * size)
         self.n_resamples = self.position = self.n_self_loops = self.n_zero_weights = 0
         self.weight_seen = 0.0
@@ -182,11 +181,6 @@ class KelnerLevin(Shown):
     def n_rows(self) -> int:
         """Number of rows of H, without the edges that wait for the end of their block."""
         return len(self._rows)
-
-    @property
-    def capacity(self) -> int:
-        """The same as `block_size`, under the name that the other samplers use."""
-        return self.block_size
 
     @property
     def n_missing(self) -> int:
