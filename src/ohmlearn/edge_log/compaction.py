@@ -165,10 +165,8 @@ class Compaction:
             yield entry
             return
         segment, rows = int(entry["segment"][0]), read_rows(self._store.folder, entry[0])
-        places = [(segment, rows)]
-        if segment in self._rewritten:
-            places = self._translate(segment, rows)
-        for new, part in places:
+        is_moved = segment in self._rewritten
+        for new, part in self._translate(segment, rows) if is_moved else [(segment, rows)]:
             yield self._writer.write_rows(self._number, new, part)
 
     def _translate(self, segment: int, rows: Rows) -> list[tuple[int, Rows]]:
