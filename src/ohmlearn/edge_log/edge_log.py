@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -53,6 +54,12 @@ from ohmlearn.reading.file_names import is_log
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
+
+
+def _of_store(path: str, doc: str) -> Any:
+    """Return a property of a log that is one of its store."""
+    get = attrgetter(path)
+    return property(lambda log: get(log._open_store), doc=doc)
 
 
 class EdgeLog(Shown, Shared):
@@ -159,45 +166,18 @@ class EdgeLog(Shown, Shared):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def nodes(self) -> NodeTable:
-        """The ids of the nodes, in the order in which they first appeared."""
-        return self._open_store.nodes
+    nodes: NodeTable = _of_store("nodes", "The ids of the nodes, in order of first appearance.")
+    n_edges: int = _of_store("contents.n_edges", "Number of live edges.")
+    n_dead: int = _of_store("contents.n_removed", "Number of dead edges that are still on disk.")
+    n_records: int = _of_store("contents.n_records", "Number of parts that were appended.")
+    n_operations: int = _of_store("contents.n_operations", "Number of operations, flushed or not.")
+    n_durable: int = _of_store("n_durable", "Number of operations that are on disk.")
+    n_updates: int = _of_store("n_updates", "Edges that were appended, removed or have expired.")
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes that ever had an edge."""
         return len(self.nodes)
-
-    @property
-    def n_edges(self) -> int:
-        """Number of live edges."""
-        return self._open_store.contents.n_edges
-
-    @property
-    def n_dead(self) -> int:
-        """Number of dead edges that are still on disk."""
-        return self._open_store.contents.n_removed
-
-    @property
-    def n_records(self) -> int:
-        """Number of records, the parts in which edges were appended."""
-        return self._open_store.contents.n_records
-
-    @property
-    def n_operations(self) -> int:
-        """Number of operations ever, with those that wait for a flush."""
-        return self._open_store.contents.n_operations
-
-    @property
-    def n_durable(self) -> int:
-        """Number of operations that are on disk."""
-        return self._open_store.n_durable
-
-    @property
-    def n_updates(self) -> int:
-        """Edges that were appended, removed or have expired; grows while this process writes."""
-        return self._open_store.n_updates
 
     @property
     def parameters(self) -> dict[str, Any]:
