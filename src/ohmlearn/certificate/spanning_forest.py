@@ -23,12 +23,7 @@ HEAVY = 4  # edges per node that are looked at first
 class SpanningForest:
     """The spanning forest of largest weight of a graph, rooted at a node of each component.
 
-    Parameters
-    ----------
-    graph : Graph
-        With at least one node.
-    component : ndarray of int32
-        Component of each node.
+    The graph has at least one node; `component` is that of each.
 
     Attributes
     ----------

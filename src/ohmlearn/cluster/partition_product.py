@@ -184,7 +184,7 @@ class Multiplying:
 
     def read(self, content: object, number: int, name: str, *shared: Any) -> PartialProduct:
         """Return the product with a partition; `multiply_partition` says what is shared."""
-        nodes, x, component, watched, weigh = shared
+        nodes, (x, component, watched), weigh = shared
         return multiply_partition(content, nodes, x, component, watched, weigh, name, self.options)
 
     def merge(self, parts: list[PartialProduct], level: int, index: int) -> PartialProduct:

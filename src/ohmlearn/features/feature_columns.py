@@ -30,8 +30,7 @@ from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.points.point_arrays import Matrix
-from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.arrow_reader import decode
+from ohmlearn.reading.arrow_reader import decode, read_whole
 from ohmlearn.reading.feature_table import NODES
 from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
