@@ -263,7 +263,7 @@ def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
     import numpy as np
 
     nodes = nodes_read(outcome.stream)
-    found = np.ma.masked_all(n_nodes, dtype=object)
+    found = np.ma.masked_array(np.full(n_nodes, None, dtype=object), True)
     for one in outcome.reasons:
         found[int(nodes.find([one.node])[0])] = one.text(changes=False)
     return found

@@ -570,11 +570,12 @@ class _Work:
     def _margin(self, column: int, scores: Floats, counts: Floats) -> float:
         """Return the margin over all other classes, if scores of the node and counts were these."""
         one, part = self.asked[column], self.parts[0]
-        factors = self.answer.class_factors(counts)
+        answer: Any = self.answer  # a ClassAnswer, because numbers have no other class
+        factors = answer.class_factors(counts)
         scaled = scores * factors
-        if self.answer.kind != "stable":
+        if answer.kind != "stable":
             scaled = np.log(np.maximum(scaled, 1e-300))
-        exponents = part.factor[column] * scaled + self.answer.offsets
+        exponents = part.factor[column] * scaled + answer.offsets
         exponents[(counts <= 1e-9)] = -np.inf
         own = exponents[one.code]
         exponents[one.code] = -np.inf

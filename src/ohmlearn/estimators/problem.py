@@ -255,7 +255,7 @@ class Problem(ABC):
 
     def with_labels(self, used: NodeLabels) -> Self:
         """Return the problem with other labels of nodes that have an edge."""
-        return replace(self, labels=used, used=used, unused=choose_labels(used, slice(0)))
+        return replace(self, labels=used, used=used, unused=choose_labels(used, np.arange(0)))
 
     def solve(
         self,

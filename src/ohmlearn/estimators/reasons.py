@@ -10,6 +10,8 @@ from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
+from ohmlearn.checks.parameters import require_extra
+
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
 MOST_NAMED = 3  # labels for and against
 TIE = 3.0  # if contributions are this many times the margin, nearly as much speaks against it
@@ -241,7 +243,8 @@ class Explanation:
         found |= {"basis": self.basis, "note": self.note, "text": self.text(changes=changes)}
         if changes:
             found["changes_if"] = [one._asdict() for one in self.changes_if]
-        return _plain(found)
+        plain: dict[str, Any] = _plain(found)
+        return plain
 
     def to_json(self, *, changes: bool = False) -> str:
         """Return `to_dict` as a line of JSON."""
@@ -249,7 +252,7 @@ class Explanation:
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas with all contributions, which sum to `margin`."""
-        import pandas as pd
+        pd: Any = require_extra("pandas", "pandas")
 
         rows = [("label", *one) for one in self.labels]
         unit = self.margin or math.nan
