@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib import import_module
 from typing import Any, NamedTuple
-
-from ohmlearn.checks.parameters import require_extra
 
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
 MOST_NAMED = 3  # labels for and against
@@ -252,7 +251,7 @@ class Explanation:
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas with all contributions, which sum to `margin`."""
-        pd: Any = require_extra("pandas", "pandas")
+        pd: Any = import_module("pandas")
 
         rows = [("label", *one) for one in self.labels]
         unit = self.margin or math.nan
