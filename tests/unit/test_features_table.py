@@ -272,7 +272,7 @@ def test_ids_follow_the_rules_of_labels():
     assert NodeFeatures([[1], [2]], ids=[8, 7]).match(texts).numbers.tolist() == [1, 0]
     with pytest.raises(SourceError, match="row 1: the ids of the edges are integers, but 'x'"):
         NodeFeatures([[1], [2]], ids=["7", "x"]).match(integers)
-    with pytest.raises(SourceError, match="the rows 0 and 1 are of the same node, 7"):
+    with pytest.raises(SourceError, match="the id 7 is in the rows 0 and 1; a node has one row"):
         NodeFeatures([[1], [2]], ids=["7", "7.0"]).match(integers)
     with pytest.raises(SourceError, match="such as '07', is among the 2 of the graph, such as '7'"):
         NodeFeatures([[1]], ids=["07"]).match(texts)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
@@ -276,8 +275,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, sorted."""
-        check_is_fitted(self, "_problem")
-        classes = self._problem.classes
+        classes = self._fitted.classes
         assert classes is not None
         return classes
 

@@ -408,31 +408,29 @@ def _find_odd_value(codes: NDArray[np.int64], values: list[str], first_row: int)
     rows = np.flatnonzero(codes >= 0)
     forms = np.array([_form_of(value) for value in values])
     for wanted, allowed in (("number", ("thousands", "comma")), ("date", ("other date",))):
-        alike = np.isin(forms, (wanted, *allowed))
+        alike, right = np.isin(forms, (wanted, *allowed)), (forms == wanted)[codes[rows]]
         is_measured = alike.sum() > min(MANY, len(rows) / 2)
         if is_measured and alike[codes[rows]].mean() >= 0.9:
-            odd = np.flatnonzero(forms[codes[rows]] != wanted)
-            if len(odd) == 0:  # stored as texts
+            if right.all():  # stored as texts
                 return "" if wanted == "number" else "they are dates, so cast the column"
-            at = rows[odd[0]]
-            is_only_one = bool((forms[codes[rows]] == wanted).mean() > 0.5)
-            return _say(wanted, values[codes[at]].strip(), first_row + int(at), is_only_one)
+            at = rows[np.argmin(right)]
+            row, value, form = first_row + int(at), values[codes[at]].strip(), forms[codes[at]]
+            remedy = _how_to_write(value, form)
+            if right.mean() > 0.5:
+                return f"nearly all are {wanted}s, but row {row:,} has {shorten(value)}; {remedy}"
+            return f"{wanted}s such as {shorten(value)} in row {row:,} are not read; {remedy}"
     return ""
 
 
-def _say(wanted: str, value: str, row: int, is_only_one: bool) -> str:
-    """Return what is odd about a value, and what to do."""
-    shown, form, plain = shorten(value), _form_of(value), re.sub("[, ']", "", value)
-    remedy = "make it empty, which means missing"
+def _how_to_write(value: str, form: str) -> str:
     if form == "other date":
-        remedy = "write dates as 2019-01-28"
-    elif form == "thousands":
-        remedy = f"write numbers without separators of thousands, {plain}"
-    elif form == "comma":
-        remedy = f"write {value.replace('.', '').replace(',', '.')}, not a decimal comma"
-    if is_only_one:
-        return f"nearly all are {wanted}s, but row {row:,} has {shown}; {remedy}"
-    return f"{wanted}s such as {shown} in row {row:,} are not read; {remedy}"
+        return "write dates as 2019-01-28"
+    if form == "thousands":
+        plain = re.sub("[, ']", "", value)
+        return f"write numbers without separators of thousands, {plain}"
+    if form == "comma":
+        return f"write {value.replace('.', '').replace(',', '.')}, not a decimal comma"
+    return "make it empty, which means missing"
 
 
 def _form_of(text: str) -> str:
@@ -531,23 +529,17 @@ def take_features(estimator: BaseEstimator, X: Matrix, **how: Any) -> Any:
             estimator, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **how
         )
     except (ValueError, TypeError) as error:
-        _explain(error, X)
+        said, no_number = str(error), ("could not convert", "float() argument", "be promoted")
+        if any(words in said for words in no_number):
+            try:  # to say where the value is that scikit-learn could not make a number of
+                check_features(np.asarray(X, dtype=object), names=getattr(X, "columns", None))
+            except ValueError as found:
+                if "float() argument" in said:  # scikit-learn wants a TypeError with these words
+                    raise TypeError(f"{found}; {said}") from None
+                raise
         raise
-    check_features(features, features.shape[0], getattr(estimator, "feature_names_in_", None))
+    check_features(features, names=getattr(estimator, "feature_names_in_", None))
     return features
-
-
-def _explain(error: Exception, X: Matrix) -> None:
-    """Say where a value is that scikit-learn could not make a number of, if that is the error."""
-    said = str(error)
-    if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
-        return
-    try:
-        check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
-    except ValueError as found:
-        if "float() argument" in said:  # scikit-learn wants a TypeError with these words
-            raise TypeError(f"{found}; {said}") from None
-        raise
 
 
 def own_features(features: Matrix, X: Matrix) -> Any:
@@ -585,14 +577,12 @@ def warn_of_leaks(
     only = "labelled nodes have other values than all unlabelled ones, which have the same,"
     for columns, what in ((marks, only), ([at for at in copies if at not in marks], same)):
         if columns:
-            shown = [repr(str(at if names is None else np.asarray(names)[at])) for at in columns]
-            more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-            one = len(shown) == 1
+            shown = [str(at if names is None else np.asarray(names)[at]) for at in columns]
+            it, was = ("it", "it was") if len(shown) == 1 else ("them", "they were")
             warn(
-                f"{what} in the {'column' if one else 'columns'} "
-                f"{', '.join(shown[:5])}{more}; leave {'it' if one else 'them'} out if "
-                f"{'it was' if one else 'they were'} made from the labels, because the answers "
-                f"would be wrong and the estimated accuracy too high"
+                f"{what} in the {'column' if it == 'it' else 'columns'} {_list_some(shown)}; leave "
+                f"{it} out if {was} made from the labels, because the answers would be wrong and "
+                f"the estimated accuracy too high"
             )
 
 

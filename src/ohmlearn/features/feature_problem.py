@@ -186,13 +186,10 @@ class GraphEstimator(BaseEstimator):
         found = as_edges(check_graph(edges, Graph) if is_matrix(edges) else edges)
         if sparsifier is not None:
             _check_sparsifier(sparsifier, edges, found.nodes_are_final or found.is_sample)
-        if found.nodes_are_final:
+        is_whole, counted = found.nodes_are_final, None
+        if is_whole:
             graph = found.to_graph()
-            if n_rows is not None:
-                _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
-            return KnownGraph.of(graph, graph.nodes, None, None)
-        counted = None
-        if isinstance(found, StreamingSparsifier):
+        elif isinstance(found, StreamingSparsifier):
             graph, sparsifier = found.snapshot(), found
         else:
             counted = DegreeCounting(found)
@@ -214,10 +211,10 @@ class GraphEstimator(BaseEstimator):
                     f"graph has no edges: a {type(edges).__name__} can be read only once, and may "
                     f"have been read before; give a Graph, arrays (u, v, w) or a list of batches"
                 )
-        nodes = found.nodes
-        n_nodes = graph.n_nodes if nodes is None else max(graph.n_nodes, len(nodes))
+        nodes = graph.nodes if is_whole else found.nodes
+        n_nodes = graph.n_nodes if nodes is None or is_whole else max(graph.n_nodes, len(nodes))
         n_rows = n_nodes if n_rows is None else n_rows
-        _check_rows(n_nodes, n_rows, nodes, strict=False)
+        _check_rows(n_nodes, n_rows, nodes, strict=is_whole)
         degrees = None if counted is None else counted.degrees_of(n_rows)
         return KnownGraph.of(with_nodes(graph, n_rows), nodes, sparsifier, degrees)
 
