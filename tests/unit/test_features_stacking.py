@@ -131,8 +131,7 @@ def draw_answers(n=60, n_classes=3):
 
 def test_weights_of_classes_maximise_the_likelihood():
     answers, labels = draw_answers()
-    applies = np.ones((3, 60), dtype=bool)
-    found = Classes(3).find_weights(answers, applies, labels)
+    found = Classes(3).find_weights(answers, labels)
     likelihood = np.einsum("eic,ic->ei", answers, labels.values)
 
     def loss(logits):
@@ -142,8 +141,8 @@ def test_weights_of_classes_maximise_the_likelihood():
     best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 4000}).x
     np.testing.assert_allclose(found, np.exp(best) / np.exp(best).sum(), atol=0.02)
     # A label says nothing of an expert that does not apply to it.
-    applies[0] = False
-    without = Classes(3).find_weights(answers, applies, labels)
+    answers[0] = np.nan
+    without = Classes(3).find_weights(answers, labels)
     assert without[1] / without[2] == pytest.approx(found[1] / found[2], rel=0.5)
     assert without[0] < found[0] + 0.4
 
@@ -153,14 +152,14 @@ def test_weights_of_numbers_minimise_the_squared_error():
     truth = rng.standard_normal(200)
     answers = truth + rng.standard_normal((3, 200)) * [[0.5], [1.0], [4.0]]
     labels = NodeLabels(np.arange(200), truth[:, np.newaxis], np.ones(200))
-    found = Numbers().find_weights(answers[:, :, np.newaxis], np.ones((3, 200), dtype=bool), labels)
+    found = Numbers().find_weights(answers[:, :, np.newaxis], labels)
     errors = answers - truth
     inverse = np.linalg.solve(errors @ errors.T, np.ones(3))
     np.testing.assert_allclose(found, inverse / inverse.sum(), atol=0.02)
     assert found.sum() == pytest.approx(1.0)
     assert found.min() >= 0.0
     exact = np.stack([truth, truth + 1, truth])[:, :, np.newaxis]
-    same = Numbers().find_weights(exact, np.ones((3, 200), dtype=bool), labels)
+    same = Numbers().find_weights(exact, labels)
     np.testing.assert_allclose(same, [0.5, 0.0, 0.5])
 
 
@@ -199,8 +198,7 @@ def test_graph_alone_is_hfs():
     y = some_labels(share=0.1)
     found = make_experts(BLOCKS, noise(), as_labels(y)).everywhere(None, 2, np.array([0, 0, 1]) > 0)
     hfs = HFSClassifier(epsilon=None, calibration=None, random_state=0).fit_edges(BLOCKS, y)
-    np.testing.assert_array_equal(found.answers[2].argmax(axis=1), hfs.transduction_)
-    assert found.applies[2].all()
+    np.testing.assert_array_equal(found[2].argmax(axis=1), hfs.transduction_)
 
 
 @pytest.mark.parametrize("n_columns", [4, 40])

@@ -208,12 +208,6 @@ class Smoothing:
                 bounds.append(bound)
         self._warn(np.concatenate(bounds) if bounds else np.empty(0))
 
-    def apply_quietly(self, block: Floats) -> Floats:
-        """Return few columns smoothed, without showing progress; may change `block`."""
-        smoothed, bounds = self._smooth_block(block)
-        self._warn(bounds)
-        return smoothed
-
     def _smooth_block(self, block: Floats) -> tuple[Floats, Floats]:
         """Return smoothed columns, and bounds on their relative errors; may change `block`."""
         n_columns = block.shape[1]
@@ -221,14 +215,15 @@ class Smoothing:
             return block, np.zeros(n_columns)
         kept = block[self._isolated]
         block[self._isolated] = 0.0
-        powers = _scale_extremes(block)
+        # Divided by powers of two, so that no square overflows or vanishes.
+        powers = np.frexp(np.maximum(block.max(axis=0), -block.min(axis=0)))[1]
+        np.ldexp(block, -powers, out=block)
         lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
         block *= (self._roots / self.gamma)[:, np.newaxis]
         z, bounds = self._solve(block, lengths)
         z *= self._roots[:, np.newaxis]
-        if powers is not None:
-            with np.errstate(over="ignore"):  # `_check_size` sees infinities
-                z = np.ldexp(z, powers)
+        with np.errstate(over="ignore"):  # `_check_size` sees infinities
+            z = np.ldexp(z, powers)
         z[self._isolated] = kept
         return z, bounds
 
@@ -345,18 +340,6 @@ def _take_columns(features: Matrix, part: slice) -> Floats:
     if scipy.sparse.issparse(columns):
         return np.ascontiguousarray(columns.astype(np.float64).toarray())
     return np.array(columns, dtype=np.float64, order="C")
-
-
-def _scale_extremes(block: Floats) -> NDArray[np.int64] | None:
-    """Divide columns of very large or very small numbers by powers of two, which are returned."""
-    largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))
-    # Squares of larger numbers, and of inverses, may leave the range of float64.
-    extreme = (largest > 1e100) | ((largest > 0) & (largest < 1e-100))
-    if not extreme.any():
-        return None
-    powers = np.where(extreme, np.frexp(largest)[1], 0)
-    block[:] = np.ldexp(block, -powers)
-    return powers
 
 
 def _check_size(block: Floats, dtype: np.dtype[Any]) -> None:
