@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -38,6 +39,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 Answer = TypeVar("Answer", bound=FeatureAnswer)
 
 
+@dataclass(eq=False, repr=False)
 class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     """Common part of the classifier and the regressor.
 
@@ -50,14 +52,16 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         "gamma": GAMMA,
         "cv": (Interval(Integral, 2),),
     }
-    estimator: BaseEstimator
-    gamma: float
-    cv: int
-    _problem: FeatureProblem
-    _found: Answer | None
-    _has_neighbors: bool  # whether the graph joins nearest neighbours
-    _by_index: bool  # whether the index of a Series of labels has the nodes
-    _label_column: str | None  # name of the labels, which no feature has
+    estimator: BaseEstimator | None = None
+    graph: Any = None
+    _: KW_ONLY
+    gamma: float = 9.0
+    cv: int = 5
+    _problem: FeatureProblem = field(init=False)
+    _found: Answer | None = field(init=False)
+    _has_neighbors: bool = field(init=False)  # whether the graph joins nearest neighbours
+    _by_index: bool = field(init=False)  # whether the index of a Series of labels has the nodes
+    _label_column: str | None = field(init=False)  # name of the labels, which no feature has
 
     # The classifier and the regressor differ in these.
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
-from ohmlearn._defaults import NEIGHBORS
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_graph, is_matrix
@@ -103,6 +103,7 @@ class KnownGraph(NamedTuple):
         return KnownGraph.of(graph, self.nodes, sparsifier, degrees)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(BaseEstimator):
     """Base class of estimators with a parameter `graph` that ``sklearn.clone`` does not copy.
 
@@ -117,20 +118,19 @@ class GraphEstimator(BaseEstimator):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
-    graph: Any
-    epsilon: float | None
-    max_edges: int | None
-    random_state: RandomState
-    n_jobs: int | None
-    verbose: int
-    _seed: int
-    n_features_in_: int
+    epsilon: float | None = LABEL_EPSILON
+    max_edges: int | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    n_features_in_: int = field(init=False)
+    _seed: int = field(init=False)
 
     def __sklearn_clone__(self) -> Self:
         without = type(self).__new__(type(self))
         without.__dict__.update(self.__dict__, graph=None)
         clone: Self = super(GraphEstimator, without).__sklearn_clone__()
-        clone.graph = self.graph
+        clone.__dict__["graph"] = self.__dict__["graph"]
         return clone
 
     def __sklearn_tags__(self) -> Any:

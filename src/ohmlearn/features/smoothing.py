@@ -14,6 +14,7 @@ column.
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -23,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
@@ -349,6 +349,7 @@ def _check_size(block: Floats, dtype: np.dtype[Any]) -> None:
         raise ValueError(f"smoothed features pass the largest {dtype}; scale X down")
 
 
+@dataclass(eq=False, repr=False)
 class GraphSmoother(TransformerMixin, GraphEstimator):
     """Smooths features along the edges of a graph.
 
@@ -449,27 +450,13 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         **GraphEstimator._constraints,
         "tol": Smoothing._constraints["tol"],
     }
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        gamma: float | Sequence[float] = 9.0,
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.graph = graph
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    graph: Any = None
+    _: KW_ONLY
+    gamma: float | Sequence[float] = 9.0
+    tol: float = 1e-6
+    graph_: Graph = field(init=False)
+    degrees_: Floats = field(init=False)
+    nodes_: NodeTable | None = field(init=False)
 
     def fit(self, X: Matrix, y: Any = None) -> Self:
         """Read the graph.
@@ -498,9 +485,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         check_index(X, known.nodes)
         if isinstance(X, NodeFeatures):
             X.match(known.nodes, n_nodes=known.graph.n_nodes).warn()
-        self.graph_: Graph = known.graph
-        self.degrees_: Floats = known.degrees
-        self.nodes_: NodeTable | None = known.nodes
+        self.graph_, self.degrees_, self.nodes_ = known.graph, known.degrees, known.nodes
         return self
 
     def transform(self, X: Matrix) -> NDArray[Any]:
