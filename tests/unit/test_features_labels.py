@@ -281,7 +281,7 @@ def test_failed_update_and_relabel_change_nothing(epsilon):
         raise OSError("the disk is gone")
 
     wrong = [
-        ((([1], [N]), X), "one row for each of the 81 nodes, got 80"),
+        ((([1], [N]), X), "one row for each of the 81 nodes of the graph; got 80 rows"),
         ((([1], [2]), X[:, :2]), "X has 2 features"),
         ((([1], [2]), NodeFeatures(X[:, :2])), "X has 2 features"),
         ((([1], [2]), np.full((N, 3), np.nan)), "row 0, column 0 is NaN"),

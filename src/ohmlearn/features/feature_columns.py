@@ -592,12 +592,10 @@ def _find_marks(X: Matrix, inside: Nodes, outside: Nodes, least: float) -> list[
         return []
     rows, rest = _take(X, _sample(inside)), _take(X, _sample(outside))
     seen = np.flatnonzero((rest == rest[0]).all(axis=0) & (rows != rest[0]).all(axis=0))
-    return [
-        int(column)
-        for column in seen
-        if (_take(X, outside, column) == rest[0, column]).all()
-        and (_take(X, inside, column) != rest[0, column]).all()
-    ]
+    few, value = X[:, seen], rest[0, seen]
+    is_mark = (_take(few, outside) == value).all(axis=0) & (_take(few, inside) != value).all(axis=0)
+    found: list[int] = seen[is_mark].tolist()
+    return found
 
 
 def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[int]:
@@ -609,9 +607,9 @@ def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[
     usual = np.array([np.sort(group, axis=0)[len(group) // 2] for group in groups])
     nearly = 0.98  # fraction of the labels that a column made from labels agrees with
     same = [(rows[:, at] == usual[place, at]).mean() >= nearly for at in range(rows.shape[1])]
-    found = []
-    for column in np.flatnonzero(same & (usual != usual[:1]).any(axis=0)):
-        _, kinds = np.unique(_take(X, nodes, column), return_inverse=True)
+    found, candidates = [], np.flatnonzero(same & (usual != usual[:1]).any(axis=0))
+    for at, column in zip(candidates, _take(X[:, candidates], nodes).T, strict=True):
+        _, kinds = np.unique(column, return_inverse=True)
         n_kinds = int(kinds.max()) + 1
         table = np.zeros((values.shape[1], n_kinds))
         np.add.at(table, (codes, kinds), 1)
@@ -621,7 +619,7 @@ def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[
         ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
         ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
         if n_others <= (1.0 - nearly) * len(nodes) and ways > least:
-            found.append(int(column))
+            found.append(int(at))
     return found
 
 
@@ -647,9 +645,8 @@ def _log_ways(sizes: Any) -> float:
     return float(gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum())
 
 
-def _take(X: Matrix, nodes: Nodes, column: Any = slice(None)) -> Floats:
-    """Return some rows, or a part of a column, as a dense array of float64."""
-    rows = X[nodes][:, column] if isinstance(column, slice) else X[:, [column]][nodes]
-    dense = rows.toarray() if sparse.issparse(rows) else rows
-    found: Floats = np.asarray(dense, dtype=np.float64)
-    return found if isinstance(column, slice) else found[:, 0]
+def _take(X: Matrix, nodes: Nodes) -> Floats:
+    """Return some rows as a dense array of float64."""
+    rows = X[nodes]
+    dense: Floats = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
+    return dense

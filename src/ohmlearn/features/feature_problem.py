@@ -320,11 +320,7 @@ class FeatureProblem:
             matched.warn()
             known = known.with_nodes(matched.X.shape[0])
             return cls(known, matched.X, matched.missing, X, matched)
-        if rows.shape[0] < known.graph.n_nodes:
-            raise ValueError(
-                f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
-                f"{rows.shape[0]}"
-            )
+        _check_rows(known.graph.n_nodes, rows.shape[0], None, strict=False)
         if (
             not check_index(X, known.nodes)
             and known.nodes is not None

@@ -15,6 +15,7 @@ column.
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -129,6 +130,7 @@ def smooth(
     return smoothing.apply(X, rows=rows)
 
 
+@dataclass(eq=False)
 class Smoothing:
     """The map of `smooth` for one graph and one gamma, for several tables of features.
 
@@ -145,32 +147,41 @@ class Smoothing:
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
+    graph: Graph | Any
+    gamma: float
+    _: KW_ONLY
+    degrees: ArrayLike | None = None
+    tol: float = 1e-6
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        graph: Graph | Any,
-        gamma: float,
-        *,
-        degrees: ArrayLike | None = None,
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        given = {"gamma": gamma, "tol": tol, "random_state": random_state}
-        given |= {"n_jobs": n_jobs, "verbose": verbose}
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in self._constraints}
         check_parameters("smooth", self._constraints, given)
-        self.graph: Graph = check_graph(graph, Graph)
-        self.gamma, self.tol, self.verbose = float(gamma), float(tol), verbose
-        self.n_jobs, self._threads = n_jobs, check_n_jobs(n_jobs)
-        self._seed = check_seed(random_state)
+        self.graph = check_graph(self.graph, Graph)
+        self.gamma, self.tol = float(self.gamma), float(self.tol)
+        self._threads, self._seed = check_n_jobs(self.n_jobs), check_seed(self.random_state)
         has_edges = np.diff(self.graph.indptr) > 0
         self._isolated = np.flatnonzero(~has_edges)
-        known = self.graph.degrees if degrees is None else _check_degrees(degrees, has_edges)
+        known = self.graph.degrees
+        if self.degrees is not None:
+            known = _check_degrees(self.degrees, has_edges)
         # Nodes without edges are solved for as zeros; their rows are put back afterwards.
         self._roots = np.sqrt(np.where(has_edges, known, 0.0))
         self._ground = self._roots**2 / max(self.gamma, SMALLEST)
-        self._solver: LaplacianSolver | None = None
+
+    @cached_property
+    def _solver(self) -> LaplacianSolver:
+        # Up to gamma = 100, conjugate gradients with the diagonal take at most about 100
+        # iterations, because the condition number is at most 1 + 2 gamma; no factor is needed.
+        return LaplacianSolver(
+            self.graph,
+            ground=self._ground,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            method="diagonal" if self.gamma <= 100.0 else "auto",
+        )
 
     def apply(
         self, X: Matrix, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
@@ -229,16 +240,6 @@ class Smoothing:
 
     def _solve(self, b: Floats, lengths: Floats) -> tuple[Floats, Floats]:
         """Return the solutions z for right-hand sides, and bounds on the relative errors of y."""
-        if self._solver is None:
-            # Up to gamma = 100, conjugate gradients with the diagonal take at most about 100
-            # iterations, because the condition number is at most 1 + 2 gamma; no factor is needed.
-            self._solver = LaplacianSolver(
-                self.graph,
-                ground=self._ground,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-                method="diagonal" if self.gamma <= 100.0 else "auto",
-            )
         solver, tighter = self._solver, self.tol
         z = solver.solve_block(b, tighter)
         bounds = self._bound(b, z, lengths)
