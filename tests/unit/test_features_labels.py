@@ -103,13 +103,14 @@ def test_few_labels(estimator):
     assert np.isfinite(one_of_a_class).all()
 
 
-def test_one_label_for_each_of_three_classes():
-    model = fit({0: "a", 50: "b", 79: "c"})
+@pytest.mark.parametrize("y", [{0: "a", 50: "b", 79: "c"}, {0: "a", 1: "a", 2: "a", 79: "b"}])
+def test_one_label_in_a_class_is_the_mean_of_both_and_graph(y):
+    model = fit(y)
+    assert model.weights_ == {"features": 0.0, "both": 0.5, "graph": 0.5}
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1.0)
     assert model.accuracy_estimate_.n_labels == 0  # no label can be left out
     assert np.isnan(model.accuracy_estimate_.value)
     assert model.prediction_sets(0.1).all()
-    assert model.weights_["graph"] > model.weights_["features"]
     assert str(model.graph_use_).startswith("It is not known whether the graph helps")
 
 

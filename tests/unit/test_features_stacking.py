@@ -51,6 +51,10 @@ def as_labels(y):
     return NodeLabels(nodes, np.eye(2)[y[nodes]], np.ones(len(nodes)))
 
 
+def fit(X, y, graph=BLOCKS):
+    return GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+
+
 def make_experts(graph, X, labels, task=None):
     known = KnownGraph(graph, graph.degrees, None, None)
     problem = FeatureProblem(known, X, np.zeros(len(X), dtype=bool), labels=labels)
@@ -84,13 +88,9 @@ def test_columns_of_extreme_numbers():
 def test_constant_columns_have_no_influence():
     y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
     constant = np.column_stack([X, np.full(N, 0.1), np.zeros(N), np.full(N, 1e200)])
-    models = [
-        GraphFeatureClassifier(graph=BLOCKS, gamma=9.0, random_state=0).fit(features, y)
-        for features in (X, constant)
-    ]
-    found = [model.label_distributions_ for model in models]
+    found = [fit(features, y).label_distributions_ for features in (X, constant)]
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
-    alone = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(np.ones((N, 2)), y)
+    alone = fit(np.ones((N, 2)), y)
     assert np.mean(alone.transduction_ == TRUTH) > 0.95  # the graph is left
 
 
@@ -115,9 +115,7 @@ def test_types_of_features(dtype):
     y = some_labels()
     X = np.round(4 * (noise() + TRUTH[:, np.newaxis]))
     X = X > 0 if dtype is bool else X.astype(dtype)
-    options = {"graph": BLOCKS, "gamma": 9.0, "random_state": 0}
-    found = GraphFeatureClassifier(**options).fit(X, y)
-    expected = GraphFeatureClassifier(**options).fit(X.astype(np.float64), y)
+    found, expected = fit(X, y), fit(X.astype(np.float64), y)
     np.testing.assert_allclose(found.label_distributions_, expected.label_distributions_, atol=0.02)
     np.testing.assert_array_equal(found.transduction_, expected.transduction_)
 
@@ -125,9 +123,7 @@ def test_types_of_features(dtype):
 def test_sparse_features_are_as_good_as_dense_ones():
     y = some_labels()
     words = 1.0 * (np.random.default_rng(0).random((N, 30)) < 0.05 + 0.15 * TRUTH[:, np.newaxis])
-    options = {"graph": BLOCKS, "gamma": 9.0, "random_state": 0}
-    dense = GraphFeatureClassifier(**options).fit(words, y)
-    sparse = GraphFeatureClassifier(**options).fit(scipy.sparse.csr_array(words), y)
+    dense, sparse = fit(words, y), fit(scipy.sparse.csr_array(words), y)
     # Smoothed features are the same; only the estimator on own features sees other rows.
     np.testing.assert_allclose(sparse.label_distributions_, dense.label_distributions_, atol=0.1)
     assert np.mean(sparse.transduction_ == TRUTH) > 0.95
@@ -138,30 +134,26 @@ def test_scale_of_edge_weights_does_not_matter(scale):
     y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
     u, v, w = BLOCKS.edges()
     graphs = BLOCKS, Graph.from_edges(u, v, scale * w, n_nodes=N)
-    options = {"gamma": 9.0, "random_state": 0}
-    found = [
-        GraphFeatureClassifier(graph=graph, **options).fit(X, y).label_distributions_
-        for graph in graphs
-    ]
+    found = [fit(X, y, graph).label_distributions_ for graph in graphs]
     np.testing.assert_allclose(found[1], found[0], atol=1e-3)
 
 
 def test_contrast_of_edge_weights():
     y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
     graph = gallery.log_uniform_weights(BLOCKS, 12, random_state=0)
-    model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+    model = fit(X, y, graph)
     assert np.isfinite(model.label_distributions_).all()
     assert np.mean(model.transduction_ == TRUTH) > 0.85
     tiny = Graph.from_edges(*BLOCKS.edges()[:2], np.full(BLOCKS.n_edges, 1e-300))
     with refuses(parameter="gamma"):
-        GraphFeatureClassifier(graph=tiny, random_state=0).fit(X, y)
+        fit(X, y, tiny)
 
 
 # Weights.
 
 
 def test_weight_goes_to_the_graph_if_features_are_noise():
-    model = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(noise(), some_labels())
+    model = fit(noise(), some_labels())
     assert model.weights_["features"] < 0.05
     assert model.weights_["graph"] > 0.25
     assert sum(model.weights_.values()) == pytest.approx(1.0)
@@ -178,7 +170,7 @@ def test_graph_that_does_not_help_is_left_out():
     y, X = some_labels(share=0.6), noise() + 2.5 * TRUTH[:, np.newaxis]
     graph = random_graph(N, 600)
     with pytest.warns(UserWarning, match="the graph does not help"):
-        model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+        model = fit(X, y, graph)
     assert model.weights_ == {"features": 1.0, "both": 0, "graph": 0}
     assert not model.graph_use_.helps
     assert "The graph does not help" in str(model.graph_use_)
@@ -210,7 +202,7 @@ def test_better_than_each_part():
     graph = gallery.stochastic_blocks([60] * 4, p=0.06, bridges=120, random_state=0)
     X = np.eye(4)[truth] + 0.8 * rng.standard_normal((240, 4))
     y = some_labels(truth, 0.15)
-    both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+    both = fit(X, y, graph)
     by_graph = HFSClassifier(epsilon=None, random_state=0).fit_edges(graph, y).transduction_
     unknown = y < 0
     right, graph_right, alone_right = (
@@ -275,14 +267,6 @@ def test_exponent_finds_how_sure_answers_should_be():
     too_unsure = p ** (1 / 3) / (p ** (1 / 3)).sum(axis=1, keepdims=True)
     assert task.find_exponent(too_unsure, labels)[1] == pytest.approx(3.0, abs=0.6)
     np.testing.assert_allclose(task.sharpen(too_unsure, 3.0), 0.99 * p + 0.005, atol=1e-6)
-
-
-def test_one_label_in_a_class_is_the_mean_of_both_and_graph():
-    y = {0: "a", 1: "a", 2: "a", N - 1: "b"}
-    model = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(noise(), y)
-    assert model.weights_ == {"features": 0.0, "both": 0.5, "graph": 0.5}
-    assert np.isnan(model.graph_use_.loss_with)
-    assert np.isnan(model.accuracy_estimate_.value)
 
 
 # Experts.
@@ -392,13 +376,13 @@ def test_unreached_nodes():
     truth = np.concatenate([TRUTH, TRUTH, np.repeat([0, 1], 10)])
     X = np.vstack([X, X, noise(7, 20) + 1.2 * truth[alone, np.newaxis]])
     labels = np.concatenate([y, np.full(N + 20, -1)])
-    model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
+    model = fit(X, labels, graph)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)
     np.testing.assert_allclose(model.label_distributions_[alone], model.predict_proba(X[alone]))
     assert np.mean(model.transduction_[N:n] == TRUTH) > 0.95  # from smoothed features
     only = np.full(n + 20, -1)
     only[alone] = truth[alone]  # labels on isolated nodes only
-    found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
+    found = fit(X, only, graph)
     assert np.mean(found.transduction_ == truth) > 0.8
 
 
@@ -414,14 +398,14 @@ def test_estimates_do_not_see_the_labels_they_are_about(monkeypatch, has_classes
     task = Classes(2) if has_classes else Numbers()
     graph, X = random_graph(120, 400), noise(n=120)
 
-    def fit(values):
+    def fit_to(values):
         labels = NodeLabels(np.arange(30), values, np.ones(30))
         return fit_stack(make_experts(graph, X, labels, task), 5)
 
     values = np.eye(2)[rng.permutation(30) % 2] if has_classes else rng.standard_normal((30, 1))
-    before = fit(values.copy())
+    before = fit_to(values.copy())
     values[folds == 2] = 1.0 - values[folds == 2]
-    after = fit(values)
+    after = fit_to(values)
     assert (before.weights != after.weights).any()
     np.testing.assert_array_equal(before.left_out[folds == 2], after.left_out[folds == 2])
     assert (before.left_out[folds != 2] != after.left_out[folds != 2]).any(axis=1).all()
