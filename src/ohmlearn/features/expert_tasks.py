@@ -112,14 +112,9 @@ class Classes(_Task):
         # A pipeline, or an estimator without weights, gets the likeliest class of each node.
         likeliest = Z, self._names[np.argmax(labels.values, axis=1)]
         model = self._fit(estimator, (Z[at], self._names[codes]), weights, likeliest)
-        columns = self._columns_of(model.classes_)
+        order = np.argsort(self._names)  # folds may lack a class
+        columns = order[np.searchsorted(self._names, model.classes_, sorter=order)]
         return Predictor(model, len(labels.nodes), columns, self.n_classes)
-
-    def _columns_of(self, found: Any) -> NDArray[np.int64]:
-        """Return the numbers of classes that a fitted estimator has."""
-        order = np.argsort(self._names)
-        columns: NDArray[np.int64] = order[np.searchsorted(self._names, found, sorter=order)]
-        return columns
 
     def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
         """Return the answers of `HFSClassifier`."""
@@ -184,11 +179,6 @@ class Classes(_Task):
         alone: Mask = np.any(has & (counts == 1), axis=1)
         return ~alone & (np.count_nonzero(counts > 1) > 1)
 
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return a number for each label; folds have about the same mixture of these."""
-        codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
-        return codes
-
 
 class Numbers(_Task):
     """Answers are numbers, in one column."""
@@ -252,10 +242,6 @@ class Numbers(_Task):
         """Return all labels if there are more than three, and not all are the same."""
         n_labels = len(labels.nodes)
         return np.full(n_labels, n_labels > 3 and len(np.unique(labels.values)) > 1)
-
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return the same number for all labels."""
-        return np.zeros(len(labels.nodes), dtype=np.int64)
 
 
 Task = Classes | Numbers

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import gammaln
+from scipy.stats.contingency import crosstab
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -171,11 +172,11 @@ def check_same_columns(
     if known is not None and names is not None and known != names:
         missing = [name for name in known if name not in set(names)]
         new = [name for name in names if name not in set(known)]
-        said = []
-        if missing:
-            said.append(f"{_list_some(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-        if new:
-            said.append(f"{_list_some(new)} {'is' if len(new) == 1 else 'are'} new")
+        said = [
+            f"{_list_some(some)} {'is' if len(some) == 1 else 'are'} {what}"
+            for some, what in ((missing, "missing"), (new, "new"))
+            if some
+        ]
         if not said:
             said, remedy = ["they have another order"], f"the order of the fit is {known}"
         raise ValueError(f"X must have the columns of the fit, but {' and '.join(said)}; {remedy}")
@@ -609,14 +610,11 @@ def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[
     same = [(rows[:, at] == usual[place, at]).mean() >= nearly for at in range(rows.shape[1])]
     found, candidates = [], np.flatnonzero(same & (usual != usual[:1]).any(axis=0))
     for at, column in zip(candidates, _take(X[:, candidates], nodes).T, strict=True):
-        _, kinds = np.unique(column, return_inverse=True)
-        n_kinds = int(kinds.max()) + 1
-        table = np.zeros((values.shape[1], n_kinds))
-        np.add.at(table, (codes, kinds), 1)
+        table = crosstab(codes, column).count
         n_others = len(nodes) - table.max(axis=1).sum()
         # All ways to give the labels these values, over those with one value for each class. Of one
         # label a class, all ways are such.
-        ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
+        ways = _log_ways(table.sum(axis=0)) - len(table) * np.log(table.shape[1])
         ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
         if n_others <= (1.0 - nearly) * len(nodes) and ways > least:
             found.append(int(at))
