@@ -1,8 +1,8 @@
 """Columns of features: of tables, which become ids and numbers, and of matrices.
 
-Each column of a table becomes one or several columns of numbers, or is left out; `treatment` says
-so in words. Matrices are checked, with messages that say where a wrong value is, and so are columns
-that may have been made from labels.
+Each column of a table is planned first: what becomes of it, in words, and the transformer of
+scikit-learn that does it. One `ColumnTransformer` then makes the matrix. Matrices are checked, with
+messages that say where a wrong value is, and so are columns that may have been made from labels.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn
 
@@ -31,8 +32,8 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.arrow_reader import as_plain, decode
-from ohmlearn.reading.feature_table import NODES, Column, find_columns
+from ohmlearn.reading.arrow_reader import decode
+from ohmlearn.reading.feature_table import NODES
 from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
 Floats = NDArray[np.float64]
@@ -54,59 +55,86 @@ FORMS = {
 # Tables.
 
 
-def select_columns(
-    table: Any, source: str, node_col: Column | None, columns: Sequence[str] | None
-) -> Any:
-    """Return the column of ids of a table, and then those of the features, as a table of pyarrow.
+def as_arrow(table: Any, source: str, columns: Sequence[str] | None = None) -> Any:
+    """Return a table as one of pyarrow; the index of a pandas frame becomes a column if it has ids.
 
-    The index of a pandas frame is a column if it has ids. Columns of a frame that are not used may
-    have values that Arrow cannot hold.
+    If only some `columns` are used, others may have values that Arrow cannot hold.
     """
-    pa = require_extra("pyarrow", "files")
-    if library_of(table) != "pandas":
-        found = read_whole(table)
-        return found.select(find_columns(found.schema, source, node_col, columns))
-    index, meta = table.index, None
+    require_extra("pyarrow", "files")
+    if library_of(table) == "pandas":
+        return _from_pandas(table, source, columns)
+    return read_whole(table)
+
+
+def _from_pandas(frame: Any, source: str, wanted: Sequence[str] | None) -> Any:
+    """Return a data frame as a table, column by column, so that a message can name the column."""
+    import pyarrow as pa
+
+    names = [str(name) for name in frame.columns]
+    columns = [frame.iloc[:, at] for at in range(len(names))]
+    index = frame.index
     if index.nlevels > 1:
         refuse_source(
             source, "has an index of several columns; use reset_index() and name the column of ids"
         )
-    frame = table.set_axis([str(name) for name in table.columns], axis=1)
-    is_usual = any(name.strip().lower() in NODES for name in frame.columns)
-    is_default = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-    if index.name is not None or not (is_usual or is_default):
-        name = "__index_level_0__" if index.name is None else str(index.name)
-        if name in frame.columns:  # as after groupby(..., as_index=True) and a copy of the column
+    has_name = index.name is not None
+    is_usual = not has_name and any(name.strip().lower() in NODES for name in names)
+    if not is_usual and (has_name or not _is_default(index)):
+        name = str(index.name) if has_name else "__index_level_0__"
+        if name in names:  # as after groupby(..., as_index=True) and a copy of the column
             refuse_source(source, f"the index and a column are both called {name!r}; rename one")
-        frame = frame.reset_index(names=name)
-        meta = {"pandas": json.dumps({"index_columns": [name]})}
-    schema = pa.schema([(name, pa.null()) for name in frame.columns], meta)
-    names = find_columns(schema, source, node_col, columns)
-    return pa.table({name: _column_from_pandas(name, frame[name], source) for name in names})
+        names.insert(0, name)
+        columns.insert(0, index.to_series())
+    arrays = []
+    for name, column in zip(names, columns, strict=True):
+        is_optional = wanted is not None and name not in wanted
+        arrays.append(_column_from_pandas(name, column, source, is_optional))
+    table = pa.Table.from_arrays(arrays, names=names)
+    if len(names) > len(frame.columns):
+        meta = json.dumps({"index_columns": [names[0]]})
+        table = table.replace_schema_metadata({"pandas": meta})
+    return table
 
 
-def _column_from_pandas(name: str, column: Any, source: str) -> Any:
+def _is_default(index: Any) -> bool:
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) -> Any:
     import pyarrow as pa
 
     if type(column.dtype).__name__ == "SparseDtype":
         column = column.sparse.to_dense()
     try:
         return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError) as error:
-        rows = enumerate(column.tolist())
-        known = [(at, value) for at, value in rows if value is not None and value == value]
-        kinds = [float if isinstance(each, int | float) else type(each) for _, each in known]
-        other = next((at for at, kind in enumerate(kinds) if kind is not kinds[0]), None)
-        if other is None:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        if is_optional:
+            return pa.nulls(len(column))
+        values = column.tolist()
+        first, at = _find_other_type(values)
+        if at is None:
             said = " ".join(str(error).split())[:200]
             refuse_source(source, f"the column {name!r} cannot be read: {said}")
-        first, second = (shorten(str(known[at][1])) for at in (0, other))
         refuse_source(
             source,
-            f"the column {name!r} has values of different types, such as {first} and {second}; "
-            f"make all of them numbers, or all of them texts",
-            known[other][0],
+            f"the column {name!r} has values of different types, such as {shorten(str(first))} and "
+            f"{shorten(str(values[at]))}; make all of them numbers, or all of them texts",
+            at,
         )
+
+
+def _find_other_type(values: list[Any]) -> tuple[Any, int | None]:
+    """Return the first known value, and where the first one of another type is."""
+    first: Any = None
+    for at, value in enumerate(values):
+        if value is None or value != value:
+            continue
+        if first is None:
+            first = value
+        both_numbers = isinstance(value, int | float) and isinstance(first, int | float)
+        if type(value) is not type(first) and not both_numbers:
+            return first, at
+    return first, None
 
 
 # Ids and names.
@@ -116,15 +144,17 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
     """Return ids as integers or strings; a missing one, and one that occurs twice, are refused."""
     import pyarrow as pa
 
-    column = as_plain(column.combine_chunks())
-    kind, types = column.type, pa.types
-    is_text = types.is_string(kind) or types.is_large_string(kind)
-    if not (is_text or types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+    if not (is_text or is_number or str(kind) == "string_view"):
         refuse_source(
             source,
             f"ids must be integers or strings, but the column {name!r} has the type {kind}; name "
             f"another one in {Param('node_col')}",
         )
+    if str(kind) == "string_view":
+        column = column.cast(pa.large_string())
     try:
         ids, missing = read_ids(column, name)
     except FractionError as error:
@@ -201,12 +231,13 @@ class Encoded(NamedTuple):
     sources: list[str]  # the column of the table that each of `names` comes from
 
 
-class EncodedColumn(NamedTuple):
+class ColumnPlan(NamedTuple):
     """What becomes of a column."""
 
+    values: NDArray[Any]  # numbers, or codes of categories; NaN if missing
     names: list[str]  # of the columns that it becomes; none if it is left out
     treatment: str
-    values: Matrix = None  # array or CSR matrix with a column for each of the names
+    transformer: Any = "passthrough"
     doubt: str = ""
 
 
@@ -215,38 +246,54 @@ def encode_columns(
 ) -> Encoded:
     """Return the columns of a table of pyarrow, which is without the ids, as numbers.
 
-    The columns `asked` are used although they have the name of labels. The matrix is sparse if it
-    is wide and most of its entries are zero.
+    The columns `asked` are used although they have the name of labels.
     """
-    found: dict[str, EncodedColumn] = {}
+    plans: dict[str, ColumnPlan] = {}
+    treatment: dict[str, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.strip().lower() in LABEL_NAMES and name not in asked:
-            why = "left out: labels are no features; name the column to use it"
-            found[name] = EncodedColumn([], why)
+            treatment[name] = "left out: labels are no features; name the column to use it"
         else:
-            found[name] = _encode_column(name, column, source, first_row)
-    doubts = [(name, each.doubt) for name, each in found.items() if each.doubt]
-    for name, doubt in doubts[:5]:
-        warn(f"{show_name(source)}: the column {name!r} is read as text: {doubt}")
-    treatment = {name: each.treatment for name, each in found.items()}
-    names = [each for column in found.values() for each in column.names]
-    if not names:
+            plans[name] = _plan_column(name, column, source, first_row)
+            treatment[name] = plans[name].treatment
+    doubts = [
+        f"the column {name!r} is read as text: {p.doubt}" for name, p in plans.items() if p.doubt
+    ]
+    for doubt in doubts[:5]:
+        warn(f"{show_name(source)}: {doubt}")
+    used = {name: plan for name, plan in plans.items() if plan.names}
+    if not used:
         why = "; ".join(f"{name!r} is {what}" for name, what in list(treatment.items())[:5])
         refuse_source(
             source, f"has no columns of features{': ' if why else ''}{why}; is it the right file?"
         )
-    blocks = [column.values for column in found.values() if column.names]
-    n_stored = sum(block.nnz if sparse.issparse(block) else block.size for block in blocks)
-    if len(names) > MOST_CATEGORIES and n_stored < 0.2 * len(names) * table.num_rows:
-        X = sparse.hstack(blocks, "csr", np.result_type(*(block.dtype for block in blocks)))
-    else:
-        X = np.hstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
-    sources = [name for name, column in found.items() for _ in column.names]
-    return Encoded(X, names, treatment, sources)
+    names = [each for plan in used.values() for each in plan.names]
+    sources = [name for name, plan in used.items() for _ in plan.names]
+    return Encoded(_transform(list(used.values()), len(names)), names, treatment, sources)
 
 
-def _encode_column(name: str, column: Any, source: str, first_row: int) -> EncodedColumn:
-    """Return a column as numbers."""
+def _transform(plans: list[ColumnPlan], n_columns: int) -> Any:
+    """Return the matrix of all columns, sparse if it is wide and most of its entries are zero."""
+    from sklearn.compose import ColumnTransformer
+
+    steps = []
+    numbered = enumerate(plans)
+    for same, group in groupby(numbered, lambda pair: isinstance(pair[1].transformer, str)):
+        members = list(group)  # columns that stay as they are take one step together
+        groups = [members] if same else [[member] for member in members]
+        steps += [
+            (str(each[0][0]), each[0][1].transformer, [at for at, _ in each]) for each in groups
+        ]
+    joined = ColumnTransformer(steps, sparse_threshold=0.2)
+    dtype = np.result_type(*(plan.values.dtype for plan in plans))
+    X = joined.fit_transform(np.column_stack([plan.values for plan in plans]))
+    if sparse.issparse(X) and n_columns <= MOST_CATEGORIES:
+        X = X.toarray()
+    return sparse.csr_matrix(X, dtype=dtype) if sparse.issparse(X) else X.astype(dtype, copy=False)
+
+
+def _plan_column(name: str, column: Any, source: str, first_row: int) -> ColumnPlan:
+    """Return how a column becomes numbers."""
     import pyarrow as pa
 
     types = pa.types
@@ -256,13 +303,13 @@ def _encode_column(name: str, column: Any, source: str, first_row: int) -> Encod
         kind = column.type
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_dictionary(kind):
-        return _encode_categories(name, column, first_row)
+        return _plan_categories(name, column, first_row)
     if types.is_null(kind):
-        return _encode_numbers(name, np.full(len(column), np.nan), "numbers")
+        return _plan_numbers(name, np.full(len(column), np.nan), "numbers")
     if types.is_temporal(kind) and not types.is_interval(kind):
         of = "times" if types.is_time(kind) else "durations" if types.is_duration(kind) else "dates"
         since = " since 1970" if of == "dates" else ""
-        return _encode_numbers(name, _as_days(column), f"{of}, as days{since}")
+        return _plan_numbers(name, _as_days(column), f"{of}, as days{since}")
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     if not is_number and not types.is_boolean(kind):
         _refuse_values(name, column, source, first_row)
@@ -279,63 +326,74 @@ def _encode_column(name: str, column: Any, source: str, first_row: int) -> Encod
     what = "true or false" if types.is_boolean(kind) else "numbers"
     if types.is_integer(kind) and len(values) > MANY and len(np.unique(values)) == len(values):
         what += ", all different: if it is an id, leave the column out"
-    return _encode_numbers(name, values, what)
+    return _plan_numbers(name, values, what)
 
 
-def _encode_numbers(name: str, values: NDArray[Any], what: str) -> EncodedColumn:
-    """Return a column of numbers, and a second one that marks missing values, if there are any."""
-    missing = np.isnan(values)
-    known, n_missing, mark = values[~missing], int(np.count_nonzero(missing)), f"{name}_missing"
-    marks = missing.astype(values.dtype)
+def _plan_numbers(name: str, values: NDArray[Any], what: str) -> ColumnPlan:
+    """Plan a column of numbers, and a second one that marks missing values, if there are any."""
+    from sklearn.impute import MissingIndicator, SimpleImputer
+
+    known = values[~np.isnan(values)]
+    n_missing = len(values) - len(known)
     if len(known) == 0:
-        return EncodedColumn([], "left out: all values are missing")
+        return ColumnPlan(values, [], "left out: all values are missing")
+    mark = f"{name}_missing"
     if known.min() == known.max():
         same = f"all {'known ' if n_missing else ''}values are {known[0]:g}"
         if n_missing == 0:
-            return EncodedColumn([], f"left out: {same}")
-        what = f"{same}; only marks {n_missing:,} missing"
-        return EncodedColumn([mark], what, marks[:, np.newaxis])
+            return ColumnPlan(values, [], f"left out: {same}")
+        return ColumnPlan(
+            values, [mark], f"{same}; only marks {n_missing:,} missing", MissingIndicator()
+        )
     if n_missing == 0:
-        return EncodedColumn([name], what, values[:, np.newaxis])
-    mean = np.where(missing, 0.0, values).sum(dtype=np.float64) / len(known)
+        return ColumnPlan(values, [name], what)
+    mean = known.mean(dtype=np.float64)
     what += f"; {n_missing:,} missing, replaced by the mean {mean:.4g}"
-    filled = np.where(missing, mean, values).astype(values.dtype)
-    return EncodedColumn([name, mark], what, np.column_stack([filled, marks]))
+    return ColumnPlan(values, [name, mark], what, SimpleImputer(add_indicator=True))
 
 
-def _encode_categories(name: str, column: Any, first_row: int) -> EncodedColumn:
-    """Return a column for each category; the rarest share one, and missing values have one."""
+def _plan_categories(name: str, column: Any, first_row: int) -> ColumnPlan:
+    """Plan a column for each category; the rarest share one, and missing values have their own."""
+    from sklearn.impute import MissingIndicator
+    from sklearn.pipeline import make_union
+    from sklearn.preprocessing import OneHotEncoder
+
     codes, texts = _sort_categories(column)
-    n_rows, n_values, n_missing = len(codes), len(texts), int(np.count_nonzero(codes < 0))
-    n_known = n_rows - n_missing
+    missing = codes < 0
+    n_missing, n_values = int(np.count_nonzero(missing)), len(texts)
+    n_known = len(codes) - n_missing
+    values = np.where(missing, np.nan, codes).astype(np.float32)
     doubt = _find_odd_value(codes, texts, first_row)
     more = f"; {doubt}" if doubt else ""
     if n_known == 0:
-        return EncodedColumn([], "left out: all values are missing")
+        return ColumnPlan(values, [], "left out: all values are missing")
     if n_values == 1 and n_missing == 0:
-        what = f"left out: all values are {shorten(texts[0])}{more}"
-        return EncodedColumn([], what, doubt=doubt)
+        return ColumnPlan(
+            values, [], f"left out: all values are {shorten(texts[0])}{more}", doubt=doubt
+        )
     if n_values > max(MANY, n_known / 2):
         what = f"left out: text with {n_values:,} different values in {n_known:,} rows"
         if all(_form_of(text) == "number" for text in texts):
             what += "; they are numbers, so cast the column to use it"
-        return EncodedColumn([], what + more, doubt=doubt)
+        return ColumnPlan(values, [], what + more, doubt=doubt)
+    encoder = OneHotEncoder(
+        categories=[np.arange(n_values, dtype=np.float32)],
+        max_categories=MOST_CATEGORIES,
+        handle_unknown="ignore",  # missing values
+        dtype=np.float32,
+    )
+    rare = encoder.fit(values[~missing, np.newaxis]).infrequent_categories_[0]
+    hidden = set() if rare is None else {int(code) for code in rare}
+    names = [f"{name}={text}" for at, text in enumerate(texts) if at not in hidden]
     what = f"{n_values:,} {'category' if n_values == 1 else 'categories'}"
-    names = np.array([f"{name}={text}" for text in texts], dtype=object)
-    place = np.arange(n_values + 1)  # the column of each code; the last one, -1, means missing
-    if n_values > MOST_CATEGORIES:
-        counts = np.bincount(codes[codes >= 0])
-        rare = np.argsort(counts, kind="stable")[: 1 - MOST_CATEGORIES]
-        what += f", of which the {len(rare):,} rarest share a column"
-        names = np.append(np.delete(names, rare), f"{name}=(rare)")
-        place[np.delete(place[:-1], rare)] = np.arange(MOST_CATEGORIES - 1)
-        place[rare], place[-1] = MOST_CATEGORIES - 1, MOST_CATEGORIES
-    if n_missing > 0:
-        what += f"; {n_missing:,} missing, as a category"
-        names = np.append(names, f"{name}_missing")
-    ones, at = np.ones(n_rows, dtype=np.float32), place[codes]
-    values = sparse.csr_matrix((ones, at, np.arange(n_rows + 1)), shape=(n_rows, len(names)))
-    return EncodedColumn(names.tolist(), what + more, values, doubt)
+    if hidden:
+        names.append(f"{name}=(rare)")
+        what += f", of which the {len(hidden):,} rarest share a column"
+    if n_missing == 0:
+        return ColumnPlan(values, names, what + more, encoder, doubt)
+    names.append(f"{name}_missing")
+    what += f"; {n_missing:,} missing, as a category"
+    return ColumnPlan(values, names, what + more, make_union(encoder, MissingIndicator()), doubt)
 
 
 def _refuse_values(name: str, column: Any, source: str, first_row: int) -> NoReturn:
@@ -362,9 +420,13 @@ def _as_floats(column: Any) -> NDArray[Any]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    is_small = column.type in (pa.float32(), pa.float16(), pa.uint8())
-    column = column.cast(pa.float32() if is_small else pa.float64(), safe=False)
-    values: NDArray[Any] = column.fill_null(np.nan).to_numpy()
+    is_small = pa.types.is_float32(column.type) or pa.types.is_float16(column.type)
+    column = column.cast(
+        pa.float32() if is_small or column.type == pa.uint8() else pa.float64(), safe=False
+    )
+    if column.null_count > 0:
+        column = column.fill_null(np.nan)
+    values: NDArray[Any] = column.to_numpy()
     return values
 
 
@@ -372,12 +434,18 @@ def _as_days(column: Any) -> NDArray[np.float64]:
     """Return dates, times or durations as numbers of days, with NaN for missing ones."""
     import pyarrow as pa
 
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("ms"))
-    ticks = column.cast(pa.int32() if pa.types.is_time32(column.type) else pa.int64())
-    ticks_a_second = 1000 ** ("s", "ms", "us", "ns").index(column.type.unit)
-    days: NDArray[np.float64] = _as_floats(ticks) / (86_400 * ticks_a_second)
-    return days
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
+        kind = column.type
+    ticks = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
+    days = ticks.cast(pa.float64(), safe=False)
+    if days.null_count > 0:
+        days = days.fill_null(np.nan)
+    numbers: NDArray[np.float64] = days.to_numpy() / (
+        86_400 * 1000 ** ("s", "ms", "us", "ns").index(kind.unit)
+    )
+    return numbers
 
 
 def _sort_categories(column: Any) -> tuple[NDArray[np.int64], list[str]]:
@@ -484,11 +552,15 @@ def check_features(
     # False for NaN.
     if values.size == 0 or -most <= float(values.min()) <= float(values.max()) <= most:
         return features
-    at = int(np.argmin(np.abs(values.astype(np.float64)) <= most))
+    if is_sparse:
+        columns = sparse.csc_array(features)
+        values = columns.data
+    at = int(
+        np.argmin(np.abs(values.astype(np.float64)) <= most)
+    )  # in the order of rows, or of a sparse matrix
     i, j = divmod(at, features.shape[1])
     if is_sparse:
-        entries = features.tocoo()
-        i, j = int(entries.row[at]), int(entries.col[at])
+        i, j = int(columns.indices[at]), int(np.searchsorted(columns.indptr, at, side="right")) - 1
     what, remedy = f"{values.flat[at]}", "correct such values first, or drop the column"
     if what == "nan":
         what = "NaN"

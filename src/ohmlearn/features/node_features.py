@@ -18,17 +18,17 @@ from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import LARGEST
 from ohmlearn.features.feature_columns import (
     as_array,
+    as_arrow,
     check_different,
     check_features,
     encode_columns,
-    select_columns,
     take_ids,
 )
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
 from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.points.point_arrays import Matrix
-from ohmlearn.reading.feature_table import Column, read_feature_table
+from ohmlearn.reading.feature_table import Column, find_columns, read_feature_table
 from ohmlearn.reading.label_table import as_node_ids
 from ohmlearn.reading.source_errors import SourceError, refuse_source, show_name
 
@@ -250,8 +250,11 @@ class NodeFeatures(Shown):
                 f"{type(table).__name__}; read files with ohmlearn.read_features(...)"
             )
         source = f"the {type(table).__name__}"
-        chosen = select_columns(table, source, node_col, columns)
-        return cls._from_arrow(chosen, source, 0, columns)
+        arrow = as_arrow(table, source, columns)
+        if arrow.num_rows == 0:
+            refuse_source(source, "is empty: there is no row with features")
+        names = find_columns(arrow.schema, source, node_col, columns)
+        return cls._from_arrow(arrow.select(names), source, 0, columns)
 
     @classmethod
     def _from_arrow(
