@@ -264,11 +264,13 @@ class Sorter {
   TriangleOf<Real> result_;
 };
 
-// Validates every edge, dropped ones too, and counts these.
+// Validates every edge, dropped ones too, and counts these. `in_order`: none is dropped, and all are in the order of the
+// result, each once.
 template <class Index, class Weight>
-std::optional<EdgeFault> count_dropped(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
-                                       std::span<const Weight> w, BuiltCsr& built) {
+std::optional<EdgeFault> look_at_edges(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
+                                       std::span<const Weight> w, BuiltCsr& built, bool& in_order) {
   using Reason = EdgeFault::Reason;
+  Index last_u = -1, last_v = -1;
   for (std::int64_t i = 0; i < std::ssize(u); ++i) {
     const double weight = weight_at(w, i);
     if (u[i] < 0 || u[i] >= n) return EdgeFault{Reason::node_u, i, u[i]};
@@ -279,6 +281,9 @@ std::optional<EdgeFault> count_dropped(std::int32_t n, std::span<const Index> u,
     }
     built.n_self_loops += u[i] == v[i];
     built.n_zero_weights += u[i] != v[i] && weight == 0.0;
+    in_order = in_order && weight > 0.0 && u[i] < v[i] && (last_u < u[i] || (last_u == u[i] && last_v < v[i]));
+    last_u = u[i];
+    last_v = v[i];
   }
   return std::nullopt;
 }
@@ -300,8 +305,10 @@ template <class Index, class Weight>
 std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
                                             std::span<const Weight> w) {
   BuiltCsr built;
-  if (const auto fault = count_dropped(n, u, v, w, built)) return *fault;
-  const auto edges = Sorter<Index, std::span<const Weight>, double>(n, u, v, w, 0, alone).run();
+  bool in_order = true;
+  if (const auto fault = look_at_edges(n, u, v, w, built, in_order)) return *fault;
+  const std::int64_t n_sorted = in_order ? std::ssize(u) : 0;
+  const auto edges = Sorter<Index, std::span<const Weight>, double>(n, u, v, w, n_sorted, alone).run();
   for (std::int64_t e = 0; e < edges.edges(); ++e) {
     if (std::isfinite(edges.weight[e])) continue;
     // Finite weights whose sum is infinite: reports the first of the parallel edges.
