@@ -79,6 +79,11 @@ Candidate<Value> select(const Value* d, std::int64_t n, std::int64_t rank, std::
   return *found;
 }
 
+// w[i] = exp(w[i]), at least the smallest normal float: an edge of that weight is not lost.
+OHM_KERNEL void exponentials(std::span<float> w) {
+  for (float& x : w) x = std::max(exponential(x), 0x1.0p-126f);
+}
+
 // 1: an edge; 2: a tie with the k-th neighbour of one end, which the indices decide.
 template <class Value>
 OHM_KERNEL void mark(const Value* d, const Value* reach, Value own, std::int64_t begin, std::int64_t end,
@@ -151,7 +156,7 @@ EdgeBlock neighbour_edges(const Points<Value>& points, std::span<const Value> di
         part.w.push_back(static_cast<float>(-d[j] / scale[i] / scale[j]));
       }
     }
-    exponentials(part.w.data(), std::ssize(part.w));
+    exponentials(part.w);
   });
   if (tasks == 1) return std::move(parts[0]);
   EdgeBlock all;
@@ -196,7 +201,7 @@ NeighbourGraph join_neighbours(std::span<const std::int32_t> index, std::span<co
     }
     graph.offset[u + 1] = std::ssize(graph.v);
   }
-  exponentials(graph.w.data(), std::ssize(graph.w));
+  exponentials(graph.w);
   return graph;
 }
 

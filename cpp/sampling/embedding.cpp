@@ -2,7 +2,6 @@
 
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
-#include "graph/clusters.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -128,24 +127,6 @@ void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<c
       if (!w.empty()) products[i] += (u[i] < v[i] ? product : -product) / std::sqrt(w[i]);
     }
   });
-}
-
-void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const double> w,
-                       const double* degrees, double q, double* squares, const double* products) {
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    double resistance = squares[i] / q;
-    const double weight = w.empty() ? 0.0 : w[i];
-    if (weight > 0.0) {
-      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best weight of the first estimate
-      // is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
-      const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
-      const double weight = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
-      resistance = weight * resistance + (1.0 - weight) * (products[i] / q);
-    }
-    resistance = std::max(resistance, resistance_floor(degrees[u[i]] - weight, degrees[v[i]] - weight, weight));
-    if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);
-    squares[i] = resistance;
-  }
 }
 
 }  // namespace ohm

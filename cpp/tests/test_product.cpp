@@ -1,6 +1,7 @@
 #include "graph/product.hpp"
 
 #include "graph/components.hpp"
+#include "graph/edge_pass.hpp"
 
 #include <numeric>
 #include <random>
@@ -70,9 +71,12 @@ TEST(joined_ends_are_the_components) {
     std::vector<std::int32_t> parent(n);
     std::iota(parent.begin(), parent.end(), 0);
     const auto join = [&](std::span<const std::int32_t> component) {
-      return ohm::join_ends<std::int32_t, double>(edges.u, edges.v, edges.w, component, parent);
+      ohm::EdgePass pass(n, nullptr, 0, 1, nullptr);
+      pass.join({component.data(), parent.data()});
+      pass.add<std::int32_t, double>(edges.u, edges.v, edges.w);
+      return pass.lost();
     };
-    CHECK(join(parts.labels) == -1);
+    CHECK(!join(parts.labels));
     ohm::find_roots(parent);
     for (std::int32_t i = 0; i < n; ++i) {
       CHECK(parts.labels[parent[i]] == parts.labels[i]);
@@ -83,7 +87,7 @@ TEST(joined_ends_are_the_components) {
     std::iota(apart.begin(), apart.end(), 0);
     std::int64_t first = 0;
     while (edges.u[first] == edges.v[first] || edges.w[first] == 0.0) ++first;
-    CHECK(join(apart) == first);
+    CHECK(join(apart) == std::pair<std::int64_t, std::int64_t>(edges.u[first], edges.v[first]));
   }
 }
 

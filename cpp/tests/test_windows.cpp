@@ -124,7 +124,7 @@ TEST(windows_keep_the_weight_and_new_edges_are_whole) {
 
 TEST(rows_beyond_the_horizon_are_dropped) {
   const Stream s = random_stream(150, 200000);
-  ohm::WindowSampler sampler(150, {.seed = 1, .epsilon = 0.9, .horizon = 10000.0, .grows = false});
+  ohm::WindowSampler sampler(150, {.seed = 1, .epsilon = 0.9, .grows = false, .horizon = 10000.0});
   feed(sampler, s, 0, s.u.size());
   const ohm::Triangle all = sampler.snapshot(-kInfinity).h;
   CHECK(all.weight == sampler.snapshot(189999.0).h.weight);
@@ -158,7 +158,7 @@ TEST(windows_merge_and_keep_a_budget) {
 
 TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
   const Stream s = random_stream(100, 50000, 11);
-  const ohm::WindowOptions options{.seed = 3, .epsilon = 0.9};
+  const ohm::SamplerOptions options{.seed = 3, .epsilon = 0.9};
   ohm::WindowSampler sampler(0, options);
   feed(sampler, s, 0, 23456);
   using State = ohm::WindowSampler::State;
