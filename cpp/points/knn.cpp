@@ -159,18 +159,15 @@ EdgeBlock neighbour_edges(const Points<Value>& points, std::span<const Value> di
     exponentials(part.w);
   });
   if (tasks == 1) return std::move(parts[0]);
-  EdgeBlock all;
-  std::size_t size = 0;
-  for (const EdgeBlock& part : parts) size += part.u.size();
-  all.u.reserve(size);
-  all.v.reserve(size);
-  if (!scale.empty()) all.w.reserve(size);
-  for (const EdgeBlock& part : parts) {
-    all.u.insert(all.u.end(), part.u.begin(), part.u.end());
-    all.v.insert(all.v.end(), part.v.begin(), part.v.end());
-    all.w.insert(all.w.end(), part.w.begin(), part.w.end());
-  }
-  return all;
+  const auto join = [&]<class Column>(Column EdgeBlock::*column) {
+    std::size_t size = 0;
+    for (const EdgeBlock& part : parts) size += (part.*column).size();
+    Column all;
+    all.reserve(size);
+    for (const EdgeBlock& part : parts) all.insert(all.end(), (part.*column).begin(), (part.*column).end());
+    return all;
+  };
+  return {join(&EdgeBlock::u), join(&EdgeBlock::v), join(&EdgeBlock::w)};
 }
 
 NeighbourGraph join_neighbours(std::span<const std::int32_t> index, std::span<const double> square,
