@@ -167,7 +167,8 @@ void EdgePass::finish() {
 }
 
 void EdgePass::join_pair(std::int64_t a, std::int64_t b) {
-  join_sets({joined_->parent, static_cast<std::size_t>(n_)}, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+  const std::span parent(joined_->parent, static_cast<std::size_t>(n_));
+  join_sets(parent, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
 }
 
 template <class Index, class Weight>

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 
@@ -21,24 +20,32 @@ constexpr std::int64_t kStrip = 256;      // edges whose weights are computed to
 constexpr std::int64_t kPiece = 1 << 14;  // edges whose weights a thread computes at a time
 constexpr std::int64_t kMostPieces = 32;  // pieces per thread before the edges are taken in
 
-// In lanes, so that compilers vectorise the loop.
 OHM_INLINE TimeRange find_range_of(const double* t, std::int64_t size) {
-  double low[kLanes], high[kLanes], rest[kLanes] = {};
-  std::fill_n(low, kLanes, std::numeric_limits<double>::infinity());
-  std::fill_n(high, kLanes, -std::numeric_limits<double>::infinity());
-  const auto take = [&](const double* from, std::int64_t count) __attribute__((always_inline)) {
-    for (std::int64_t lane = 0; lane < count; ++lane) {
-      low[lane] = from[lane] < low[lane] ? from[lane] : low[lane];
-      high[lane] = from[lane] > high[lane] ? from[lane] : high[lane];
-      rest[lane] += from[lane] - from[lane];  // NaN if one is NaN or infinite
-    }
-  };
+  using Lanes = Row<double, kLanes>;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Lanes low = Lanes{} + kInfinity, high = Lanes{} - kInfinity, sum = {};
   std::int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) take(t + i, kLanes);
-  take(t + i, size - i);
-  const double sum = std::accumulate(rest, rest + kLanes, 0.0);
-  if (std::isnan(sum)) return {sum, sum};
-  return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes)};
+  for (; i + kLanes <= size; i += kLanes) {
+    Lanes here;
+    __builtin_memcpy(&here, t + i, sizeof here);
+    low = here < low ? here : low;
+    high = here > high ? here : high;
+    sum += here - here;  // NaN if one is NaN or infinite
+  }
+  TimeRange range{kInfinity, -kInfinity};
+  double rest = 0.0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    range.lowest = std::min(range.lowest, low[lane]);
+    range.highest = std::max(range.highest, high[lane]);
+    rest += sum[lane];
+  }
+  for (; i < size; ++i) {
+    range.lowest = std::min(range.lowest, t[i]);
+    range.highest = std::max(range.highest, t[i]);
+    rest += t[i] - t[i];
+  }
+  if (std::isnan(rest)) return {rest, rest};
+  return range;
 }
 
 OHM_INLINE float zero_if(bool condition, float value) {
