@@ -339,7 +339,6 @@ def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, mo
 @pytest.mark.slow
 def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeypatch):
     monkeypatch.setattr(consumer_module, "BUFFER_BYTES", 20_000)
-    monkeypatch.setattr(consumer_module, "PATIENCE", 0.05)
     submit, is_busy = Service.submit, threading.Event()
     is_busy.set()
 
@@ -375,14 +374,15 @@ def test_failures_of_the_consumer_start_it_again(
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.05)
     failures = iter([True, False, True, True])
     with consuming(tmp_path, broker.address, topic) as consumer:
-        advance = consumer._advance
+        store = consumer._store
 
-        def fail(part):
-            if part.messages and next(failures, False):
-                raise error
-            advance(part)
+        def fail():
+            if any(part.messages for part in consumer._partitions.values()):
+                if next(failures, False):
+                    raise error
+            store()
 
-        monkeypatch.setattr(consumer, "_advance", fail)
+        monkeypatch.setattr(consumer, "_store", fail)
         for _ in range(20):
             sender.send(2)
         sender.flush()

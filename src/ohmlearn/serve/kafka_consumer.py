@@ -11,23 +11,22 @@ next one of each partition says for ever which batches were taken:
    next offset.
 2. Whenever a partition is assigned, it is read from the next offset of the folder on. Offsets that
    Kafka stores for the group are neither written nor read.
-3. The service has at most one batch of a partition at a time. A batch that is refused is submitted
-   again, before any later message of its partition. So no message is left out.
-4. If a partition is revoked while the service has a batch of it, the receipt is waited for. So the
-   next offset of step 2 is final, and no message counts twice.
+3. A batch of each partition is submitted, then all receipts are waited for. A batch that is refused
+   is submitted again, before any later message of its partition. So no message is left out.
+4. Kafka takes partitions away only while it is asked for messages, and then the service has no
+   batch. So the next offset of step 2 is final, and no message counts twice.
 5. A message without usable edges goes to the file of dead letters. The file is flushed to disk, and
    only then the offset of the message is submitted.
 
 Messages that have come by then are joined into one batch. If the service refuses the batch for its
-content, half as many are tried, until the message that is to blame is alone. Messages below the
-next offset, which a broker may send again, are dropped.
+content, half as many are tried, until the message that is to blame is alone and becomes a dead
+letter. Messages below the next offset, which a broker may send again, are dropped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import socket
 import threading
 import time
@@ -35,17 +34,16 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from ohmlearn.edge_log import LogError
-from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Offset, Receipt
-from ohmlearn.serve.kafka_messages import EMPTY, DeadLetters, KafkaFormat, Message, decode_messages
+from ohmlearn.serve.kafka_messages import DeadLetters, KafkaFormat, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
@@ -53,9 +51,8 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
 GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
-MESSAGE_BYTES = 200  # what a message takes in addition to its value
 READ_AT_ONCE = 10_000  # messages
-PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
+PATIENCE = 4  # refusals of a batch after which partitions are paused if the buffer is full
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
 RECENT = 60.0  # seconds for which an error is shown, and not logged again
@@ -86,20 +83,16 @@ class KafkaPartition:
     """What has been read of a partition and is not durable yet."""
 
     def __init__(self, topic: str, number: int, stored: int) -> None:
-        self.topic, self.number = topic, number
+        self.topic, self.number = self.key = topic, number
         self.stored = stored  # the next offset according to the folder of the service
         self.next = stored  # the offset after the last message that was read
         self.high: int | None = None  # the offset after the last message in Kafka
+        self.is_lost = False  # whether Kafka does not have the message at `next`
         self.messages: deque[Message] = deque()
         self.n_bytes = 0
         self.most = READ_AT_ONCE  # messages to join; fewer after a batch was refused
-        self.n_taken = 0  # messages in the batch
-        self.batch: RawBatch | None = None  # their edges
-        self.id_kind: str | None = None  # the type of ids in the log when they were decoded
-        self.future: Future[Receipt] | None = None  # the receipt, while the service has the batch
-        self.n_failures = 0  # how often it was refused
+        self.n_failures = 0  # how often in a row a batch was refused
         self.retry_at = 0.0  # when to submit it again
-        self.find_at = math.inf  # when to look for `next` again, if Kafka does not have it
 
     def __str__(self) -> str:
         return f"{self.topic} [{self.number}]"
@@ -112,28 +105,32 @@ class KafkaPartition:
     def add(self, message: Message) -> None:
         """Add a message."""
         self.messages.append(message)
-        self.n_bytes += len(message.value) + MESSAGE_BYTES
+        self.n_bytes += message.n_bytes
         self.next = message.offset + 1
 
     def take(self, most: int) -> list[Message]:
         """Return the messages of the next batch: at least one, and not too many bytes."""
-        group: list[Message] = []
-        size = 0
-        for message in islice(self.messages, min(most, self.most)):
-            size += len(message.value) + MESSAGE_BYTES
-            if group and size > GROUP_BYTES:
-                break
-            group.append(message)
-        self.n_taken = len(group)
-        return group
+        sizes = accumulate(message.n_bytes for message in self.messages)
+        some = zip(islice(self.messages, min(most, self.most)), sizes, strict=False)
+        group = [message for message, _ in takewhile(lambda one: one[1] <= GROUP_BYTES, some)]
+        return group or [self.messages[0]]
 
-    def finish(self) -> None:
-        """Remove the messages of the batch, which is durable."""
-        for _ in range(self.n_taken):
-            message = self.messages.popleft()
-            self.n_bytes -= len(message.value) + MESSAGE_BYTES
-        self.stored = message.offset + 1
-        self.batch, self.n_failures, self.most = None, 0, min(2 * self.most, READ_AT_ONCE)
+    def finish(self, group: list[Message]) -> None:
+        """Remove the messages of a batch, which is durable."""
+        for message in group:
+            self.messages.popleft()
+            self.n_bytes -= message.n_bytes
+        self.stored = group[-1].offset + 1
+        self.n_failures, self.most = 0, min(2 * self.most, READ_AT_ONCE)
+
+
+class Submitted(NamedTuple):
+    """A batch that the service has, or has refused."""
+
+    part: KafkaPartition
+    group: list[Message]
+    id_kind: str | None  # the type of ids in the log when they were decoded
+    future: Future[Receipt]
 
 
 class Moved(RuntimeError):
@@ -181,7 +178,6 @@ class Consumer:
         self._logged: dict[Any, float] = {}  # when an error was logged
         self._state = "stopped"
         self._is_paused = False
-        self._full_since = math.inf
         self._look_at = 0.0
 
     def start(self) -> None:
@@ -300,35 +296,31 @@ class Consumer:
                     logger.exception("the consumer of Kafka failed and starts again")
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
-                    client.close()  # calls `_revoke`
-            client = None
-            self._forget(list(self._partitions))
+                    client.close()
+            client, self._partitions = None, {}
             self._stopping.wait(LONGEST_RETRY)
         self._state = "stopped"
 
     def _step(self, client: confluent_kafka.Consumer) -> None:
-        """Submit what has been read, and read more unless too much is waiting."""
-        for part in self._partitions.values():
-            self._advance(part)
-        now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + 1.0
-            self._look(client, now)
+        """Let the service store what has been read, and read more unless too much is waiting."""
+        self._store()
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + 1.0
+            self._look(client)
         parts = self._partitions.values()
         n_bytes = sum(part.n_bytes for part in parts)
         if self._is_paused and n_bytes < BUFFER_BYTES // 2:
             client.resume([part.place for part in parts])
             self._is_paused = False
-        self._full_since = min(self._full_since, now) if n_bytes >= BUFFER_BYTES else math.inf
-        if now - self._full_since > PATIENCE and not self._is_paused:
+        if n_bytes >= BUFFER_BYTES and not self._is_paused:
+            if max(part.n_failures for part in parts) < PATIENCE:
+                # A pause would discard what is fetched; perhaps there is room soon.
+                self._stopping.wait(0.01)
+                return
             client.pause([part.place for part in parts])
             self._is_paused = True
-        elif n_bytes >= BUFFER_BYTES and not self._is_paused:
-            # A pause would discard what is fetched; perhaps there is room soon.
-            self._stopping.wait(0.01)
-            return
-        has_work = any(part.messages for part in parts)
-        message = client.poll(0.005 if has_work else 0.1)  # also while paused, to stay a member
+        has_work = any(part.messages and not part.n_failures for part in parts)
+        message = client.poll(0 if has_work else 0.1)  # also while paused, to stay a member
         if message is not None:
             self._take(client, message)
             for message in client.consume(READ_AT_ONCE, 0):
@@ -343,7 +335,7 @@ class Consumer:
             if error.fatal():
                 raise KafkaException(error)
             if error.code() == KafkaError._AUTO_OFFSET_RESET and part is not None:
-                self._find_place(client, part)
+                part.is_lost, self._look_at = True, 0.0
             else:
                 self._note(error.str())
         elif part is not None and offset is not None and offset >= part.next:
@@ -365,59 +357,25 @@ class Consumer:
         self._state = "running"
 
     def _revoke(self, _: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
-        self._forget([(place.topic, place.partition) for place in places])
-
-    def _forget(self, keys: list[tuple[str, int]]) -> None:
-        """Forget partitions, after the receipts for the batches that the service has."""
-        for key in keys:
-            part = self._partitions.get(key)
-            if part is not None and part.future is not None:
-                wait([part.future])
-                if not part.future.cancelled() and part.future.exception() is None:
-                    self._count(part, part.future.result())
-        gone = set(keys)
+        gone = {(place.topic, place.partition) for place in places}
         self._partitions = {key: x for key, x in self._partitions.items() if key not in gone}
         if not self._partitions and self._state in ("running", "waiting"):
             self._state = "joining"
 
-    def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> None:
-        """Find out why Kafka does not have the next message."""
-        try:
-            low, high = client.get_watermark_offsets(part.place, timeout=CONNECT_SECONDS)
-        except (KafkaException, TypeError):  # it returns None if it takes too long
-            part.find_at = time.monotonic() + 1.0
-            return
-        if low > part.next:
-            self._n_deleted += low - part.next
-            self._note(
-                f"{part}: offsets {part.next} to {low - 1} were deleted in Kafka before they were "
-                f"read; keep messages longer there"
-            )
-            part.next = low
-            part.find_at = 0.0
-        else:
-            self._note(
-                f"{part} ends at offset {high}, but this folder has counted the messages below "
-                f"{part.next}; if the topic was deleted and made again, use another name for it"
-            )
-            part.find_at = time.monotonic() + LONGEST_RETRY
-
-    def _look(self, client: confluent_kafka.Consumer, now: float) -> None:
+    def _look(self, client: confluent_kafka.Consumer) -> None:
         """Once a second: update lags and the state, and read again where Kafka was stuck."""
         parts = list(self._partitions.values())
         if self._state == "disconnected":
             with suppress(KafkaException):
                 client.list_topics(self._topics[0], timeout=0.5)
                 self._state = "running" if parts else "joining"
-        if stuck := [part for part in parts if part.find_at <= now]:
+        if found := [part for part in parts if part.is_lost and self._find_place(client, part)]:
             if self._is_incremental:
-                client.incremental_unassign([part.place for part in stuck])
-                client.incremental_assign([part.place for part in stuck])
+                client.incremental_unassign([part.place for part in found])
+                client.incremental_assign([part.place for part in found])
             else:
                 client.assign([part.place for part in parts])
                 self._is_paused = False
-            for part in stuck:
-                part.find_at = math.inf
         for part in parts:
             with suppress(KafkaException, TypeError):
                 _, high = client.get_watermark_offsets(part.place, cached=True)
@@ -426,49 +384,66 @@ class Consumer:
             is_waiting = self._is_paused or any(part.n_failures for part in parts)
             self._state = "waiting" if is_waiting else "running"
 
-    def _advance(self, part: KafkaPartition) -> None:
-        """Handle the receipt of the first group, or submit it."""
-        if part.future is not None:
-            if not part.future.done():
-                return
-            future, part.future = part.future, None
-            if future.cancelled():
-                self._handle_refusal(part, Refused(503, "the batch was cancelled"))
-            elif (error := future.exception()) is not None:
-                self._handle_refusal(part, error)
-            else:
-                self._count(part, future.result())
-        if part.messages and time.monotonic() >= part.retry_at:
-            self._submit(part)
-
-    def _count(self, part: KafkaPartition, receipt: Receipt) -> None:
-        part.finish()
-        if not receipt.repeated:
-            self._n_messages += part.n_taken
-            self._n_edges += receipt.n_edges
-
-    def _submit(self, part: KafkaPartition) -> None:
-        """Decode the next messages, and hand them to the service."""
-        if part.batch is None:
-            kind = self._service.id_kind
-            # The first message alone decides which type of ids there is.
-            group = part.take(READ_AT_ONCE if kind is not None else 1)
-            batch, bad = decode_messages(group, self._form, kind, self._service.event_id)
-            if not self._bury(part, bad):
-                return
-            part.batch, part.id_kind = batch, kind
-        last = part.messages[part.n_taken - 1].offset
+    def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> bool:
+        """Find out why Kafka does not have the next message; return whether it can be read on."""
         try:
-            offset = Offset(part.topic, part.number, last, part.stored or -1)
-            part.future = self._service.submit(part.batch, offset=offset)
-        except (Refused, ValueError) as error:
-            self._handle_refusal(part, error)
+            low, high = client.get_watermark_offsets(part.place, timeout=CONNECT_SECONDS)
+        except (KafkaException, TypeError):  # it returns None if it takes too long
+            return False
+        if low > part.next:
+            self._n_deleted += low - part.next
+            self._note(
+                f"{part}: offsets {part.next} to {low - 1} were deleted in Kafka before they were "
+                f"read; keep messages longer there"
+            )
+            part.next = low
+        elif high < part.next:
+            self._note(
+                f"{part} ends at offset {high}, but this folder has counted the messages below "
+                f"{part.next}; if the topic was deleted and made again, use another name for it"
+            )
+        part.is_lost = high < part.next
+        return not part.is_lost
 
-    def _handle_refusal(self, part: KafkaPartition, error: BaseException) -> None:
+    def _store(self) -> None:
+        """Submit the next batch of each partition, and wait for all receipts."""
+        now = time.monotonic()
+        parts = [part for part in self._partitions.values() if now >= part.retry_at]
+        submitted = [self._submit(part) for part in parts if part.messages]
+        wait([one.future for one in submitted])
+        for one in submitted:
+            error = one.future.exception()
+            if error is not None:
+                self._handle_refusal(one, error)
+                continue
+            one.part.finish(one.group)
+            receipt = one.future.result()
+            if not receipt.repeated:
+                self._n_messages += len(one.group)
+                self._n_edges += receipt.n_edges
+
+    def _submit(self, part: KafkaPartition) -> Submitted:
+        """Decode the next messages, and hand them to the service."""
+        kind = self._service.id_kind
+        # The first message alone decides which type of ids there is.
+        group = part.take(READ_AT_ONCE if kind is not None else 1)
+        future: Future[Receipt] = Future()
+        try:
+            usable = [message for message in group if not self._letters.has(*part.key, message)]
+            batch, bad = decode_messages(usable, self._form, kind, self._service.event_id)
+            self._bury(part, bad)
+            offset = Offset(*part.key, group[-1].offset, part.stored or -1)
+            future = self._service.submit(batch, offset=offset)
+        except Exception as error:
+            future.set_exception(error)
+        return Submitted(part, group, kind, future)
+
+    def _handle_refusal(self, refused: Submitted, error: BaseException) -> None:
         """Try again later what may succeed then, and isolate what never will."""
+        part, group = refused.part, refused.group
         is_bad = isinstance(error, ValueError) and not isinstance(error, LogError)
         is_bad = is_bad or getattr(error, "status", 0) in (400, 409, 413)
-        if not is_bad or part.batch is EMPTY:
+        if not is_bad or all(self._letters.has(*part.key, message) for message in group):
             self._retry_later(part, error)
             return
         stored = self._service.next_offsets(part.topic).get(part.number, 0)
@@ -477,12 +452,13 @@ class Consumer:
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
                 f"{part.stored}; it reads again from {stored} on"
             )
-        if part.n_taken > 1:
-            part.most, part.batch = part.n_taken // 2, None
-        elif self._service.id_kind != part.id_kind:  # another batch was the first
-            part.batch = None
-        elif self._bury(part, [(part.messages[0], str(error))]):
-            part.batch = EMPTY
+        if len(group) > 1:
+            part.most = len(group) // 2
+        elif self._service.id_kind == refused.id_kind:  # else another batch was the first
+            try:
+                self._bury(part, [(group[0], str(error))])
+            except Refused as full:
+                self._retry_later(part, full)
 
     def _retry_later(self, part: KafkaPartition, error: BaseException) -> None:
         part.n_failures += 1
@@ -495,17 +471,15 @@ class Consumer:
                 logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
 
-    def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> bool:
-        """Write dead letters; return whether that was possible."""
+    def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> None:
+        """Write dead letters, which are not submitted from then on."""
         try:
-            self._letters.write(part.topic, part.number, bad, part.stored)
+            self._letters.write(*part.key, bad, part.stored)
         except OSError as error:
-            self._retry_later(part, Refused(507, f"no dead letters: {error.strerror}"))
-            return False
+            raise Refused(507, f"no dead letters: {error.strerror}") from None
         if bad:
             message, reason = bad[-1]
             self._note(f"{part}, offset {message.offset} is a dead letter: {reason}")
-        return True
 
 
 def reason_of(error: BaseException) -> str:
