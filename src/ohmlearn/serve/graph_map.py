@@ -2,8 +2,8 @@
 
 Who calls what, after each new answer:
 
-    layout = graph_map.update(h, given=numbers, suggested=numbers)     # a `Layout`
-    page = layout.describe(version, ids, labels, probabilities, given)  # the body of /v1/map
+    layout = graph_map.update(h, given=numbers, suggested=numbers)  # a `Layout`
+    page = layout.describe(version, answers)                        # the body of /v1/map
 
 Coordinates. Nodes of one community are close to each other in the smoothest directions x of the
 graph, those that minimise x'Lx / x'Dx: D the degrees, x not constant. Plain directions often single
@@ -31,7 +31,6 @@ Steps of one update:
        A projection of Z alone would put communities on top of each other, four of them already.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,34 +71,13 @@ class Layout:
     xy: NDArray[np.float64]
     links: NDArray[np.int64]
 
-    def describe(
-        self,
-        version: int,
-        ids: Sequence[Any],
-        labels: Sequence[Any],
-        probabilities: Sequence[float | None],
-        given: Sequence[bool],
-    ) -> dict[str, Any]:
-        """Return the body of ``/v1/map``; each sequence has an entry for each node, as in JSON.
-
-        The label and the probability of a node that no label reaches are None.
-        """
-        rows = zip(ids, self.xy.round(4).tolist(), labels, probabilities, given, strict=True)
-        return {
-            "version": version,
-            "nodes": [
-                {
-                    "id": name,
-                    "x": x,
-                    "y": y,
-                    "label": label,
-                    "probability": None if probability is None else round(probability, 4),
-                    "given": given,
-                }
-                for name, (x, y), label, probability, given in rows
-            ],
-            "links": self.links.tolist(),
-        }
+    def describe(self, version: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the body of ``/v1/map``; `rows` are those of ``Answers.lookup`` for the nodes."""
+        nodes = []
+        for row, (x, y) in zip(rows, self.xy.round(4).tolist(), strict=True):
+            about = {name: row[name] for name in ("label", "probability", "given")}
+            nodes.append({"id": row["node"], "x": x, "y": y, **about})
+        return {"version": version, "nodes": nodes, "links": self.links.tolist()}
 
 
 class GraphMap:
