@@ -159,7 +159,7 @@ def test_edges_that_are_not_reflected_are_counted_not_subtracted(tmp_path, monke
         monkeypatch.setattr(service._follower, "catch_up", lambda: False)
         pairs = {(min(u, v), max(u, v)) for u, v in zip(U[:1000], V[:1000], strict=True)}
         gone = RawBatch(*np.array(sorted(pairs)).T)
-        assert service.submit_removal(gone).result(30).n_removed == 1000
+        assert service.submit(gone, is_removal=True).result(30).n_removed == 1000
         send(service, part=slice(1000, 2000))
         assert service.status()["edges"] == 1000
         assert service.status()["unsampled_edges"] == 2000

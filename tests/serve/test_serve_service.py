@@ -170,13 +170,13 @@ def test_removed_edges_do_not_count(tmp_path):
         send(service, EDGES)
         service.put_labels(three_labels()[:7])
         pairs = RawBatch(u[gone], v[gone])
-        receipt = service.submit_removal(pairs, batch_id="r").result(30)
+        receipt = service.submit(pairs, batch_id="r", is_removal=True).result(30)
         assert receipt.n_removed == len(gone)
         assert not service.submit(RawBatch(u[:0], v[:0]), batch_id="r").result(30).repeated
-        again = service.submit_removal(pairs, batch_id="r").result(30)
+        again = service.submit(pairs, batch_id="r", is_removal=True).result(30)
         assert again.repeated
         assert again.n_removed == len(gone)
-        missing = service.submit_removal(RawBatch(np.array([7]), np.array([8]))).result(30)
+        missing = service.submit(RawBatch(np.array([7]), np.array([8])), is_removal=True).result(30)
         assert missing.n_missing == 1
         wait_for_answers(service)
         assert not service.lookup([7])["results"][0]["reached"]

@@ -32,7 +32,7 @@ Steps of one update:
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,16 +49,8 @@ NOISE = 0.03  # added to the previous columns, compared with their size
 KEPT = 0.75  # factor on the sort keys of nodes that were shown: few leave by small changes
 
 
-class Effort(NamedTuple):
-    """How exactly the columns of a graph of some size are computed."""
-
-    n_first: int  # steps if there are no previous columns
-    n_next: int
-    tolerance: float  # of a solve
-
-
-SMALL = Effort(n_first=6, n_next=2, tolerance=1e-3)
-LARGE = Effort(n_first=8, n_next=1, tolerance=3e-2)
+# Steps if there are no previous columns, steps if there are, and the tolerance of a solve.
+SMALL, LARGE = (6, 2, 1e-3), (8, 1, 3e-2)
 MANY_ENTRIES = 2_000_000  # entries of H from which on it is large
 N_FIRST_MOVES, N_MOVES = 150, 12  # steps of stress majorisation
 
@@ -155,8 +147,8 @@ class GraphMap:
         total = float(degrees.sum())
         if n_nodes == 0 or total == 0:
             return np.zeros((n_nodes, self.n_columns))
-        effort = LARGE if graph.weights.size > MANY_ENTRIES else SMALL
-        n_steps = effort.n_first if first else effort.n_next
+        is_large = graph.weights.size > MANY_ENTRIES
+        n_first, n_next, tolerance = LARGE if is_large else SMALL
         # The same little noise in each update, or only noise in the first one. Without it, the
         # columns could not turn to a new community, nor become more than a tiny graph has. New
         # nodes start with it: a solve puts them beside their neighbours.
@@ -170,10 +162,10 @@ class GraphMap:
             graph, ground=np.full(n_nodes, tau), random_state=self.seed, n_jobs=self.n_jobs
         )
         smooth = columns
-        for _ in range(n_steps):
+        for _ in range(n_first if first else n_next):
             b = mass * columns
             b -= mass * (b.sum(axis=0) / mass.sum())  # now it sums to zero
-            smooth = solver.solve_block(b, effort.tolerance) * (total / n_nodes)
+            smooth = solver.solve_block(b, tolerance) * (total / n_nodes)
             smooth -= (mass * smooth).sum(axis=0) / mass.sum()
             columns = _orthonormal(smooth, mass)
         self._columns = columns

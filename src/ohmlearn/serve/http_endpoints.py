@@ -22,7 +22,7 @@ from ohmlearn.serve.database import LabelRow, Receipt
 from ohmlearn.serve.decode_edges import decode_edges
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.http_metrics import HttpMetrics
-from ohmlearn.serve.http_replies import EventStream, ExportStream, JsonReply, to_json
+from ohmlearn.serve.http_replies import JsonReply, LimitedStream, Room, in_threads, to_json, watch
 from ohmlearn.serve.http_requests import (
     BodyReader,
     batch_id_of,
@@ -59,12 +59,14 @@ class Endpoints:
         self._decoders = ThreadPoolExecutor(2, "ohmlearn-decode")
         self._workers = ThreadPoolExecutor(4, "ohmlearn-http")
         self._lookups = ThreadPoolExecutor(2, "ohmlearn-lookup")
-        times = (limits.body_seconds, limits.stop_seconds, self._decoders)
-        self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *times)
-        self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *times)
+        how = limits, self._decoders
+        self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *how)
+        self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *how)
         self._stopping = asyncio.Event()
-        self._exports: set[object] = set()
-        self._event_clients: set[object] = set()
+        most, n_clients = limits.exports, limits.event_clients
+        self._exports = Room(most, 429, f"{most} exports are running already", 5.0)
+        full = f"there are {n_clients} clients for events already"
+        self._event_clients = Room(n_clients, 503, full, 10.0)
         self._openapi = to_json(describe())
 
     def routes(self) -> dict[str, dict[str, Answer]]:
@@ -97,22 +99,17 @@ class Endpoints:
     # Edges.
 
     async def add_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        batch, name = await self._read_edges(request, batch_id, on_bad, "an edge")
-        future = self._service.submit(batch, batch_id=name, skip_bad=on_bad == "skip")
-        # Shielded: whatever becomes of this request, the batch has been accepted.
-        receipt = await asyncio.shield(asyncio.wrap_future(future))
+        receipt = await self._take(request, batch_id, on_bad, is_removal=False)
         return _show(receipt, "n_edges", "n_repeated")
 
     async def remove_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        batch, name = await self._read_edges(request, batch_id, on_bad, "a pair")
-        future = self._service.submit_removal(batch, batch_id=name)
-        receipt = await asyncio.shield(asyncio.wrap_future(future))
+        receipt = await self._take(request, batch_id, on_bad, is_removal=True)
         return _show(receipt, "n_removed", "n_missing")
 
-    async def _read_edges(
-        self, request: Request, batch_id: str | None, on_bad: str, one: str
-    ) -> tuple[RawBatch, str | None]:
-        """Return the edges or pairs in a body, and the id of the batch."""
+    async def _take(
+        self, request: Request, batch_id: str | None, on_bad: str, *, is_removal: bool
+    ) -> Receipt:
+        """Let the service add or remove the edges in a body."""
         batch_id, form = batch_id_of(request, batch_id), FORMS.get(media_type(request))
         if form is None:
             raise Refused(
@@ -120,21 +117,27 @@ class Endpoints:
                 "edges are accepted as application/x-ndjson, application/json, text/csv or "
                 "application/vnd.apache.arrow.stream; set the header Content-Type to one of these",
             )
+        skip_bad = on_bad == "skip"
 
         def decode(body: bytes) -> RawBatch:
             return decode_edges(
                 body,
                 form,
                 id_kind=self._service.id_kind,
-                skip_bad=on_bad == "skip",
+                skip_bad=skip_bad,
                 max_rows=self._limits.rows,
                 max_id_bytes=self._limits.id_bytes,
-                one=one,
-                event_id=self._service.event_id if one == "an edge" else None,
+                one="a pair" if is_removal else "an edge",
+                event_id=None if is_removal else self._service.event_id,
             )
 
         async with self._edge_bodies.read(request) as body:
-            return await self._in_thread(self._decoders, decode, body), batch_id
+            batch = await self._in_thread(self._decoders, decode, body)
+        future = self._service.submit(
+            batch, is_removal=is_removal, batch_id=batch_id, skip_bad=skip_bad
+        )
+        # Shielded: whatever becomes of this request, the batch has been accepted.
+        return await asyncio.shield(asyncio.wrap_future(future))
 
     # Labels.
 
@@ -199,8 +202,8 @@ class Endpoints:
         return await self._in_thread(self._workers, answer)
 
     async def export(self, request: Request) -> Any:
-        most = self._limits.exports
-        return ExportStream(self._service.export, self._workers, self._exports, most)
+        parts = in_threads(self._service.export, self._workers)
+        return LimitedStream(self._exports, "application/vnd.apache.parquet", parts)
 
     async def suggest(self, request: Request, k: int) -> Any:
         return self._service.suggestions(k)
@@ -216,8 +219,8 @@ class Endpoints:
         return self._service.map()
 
     async def events(self, request: Request) -> Any:
-        most = self._limits.event_clients
-        return EventStream(self._service, self._stopping, self._event_clients, most)
+        parts = watch(self._service, self._stopping)
+        return LimitedStream(self._event_clients, "text/event-stream", parts)
 
     # The page and operations.
 

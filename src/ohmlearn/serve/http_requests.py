@@ -17,6 +17,7 @@ from starlette.requests import Request
 from ohmlearn.errors import Param, SourceError
 from ohmlearn.reading.label_table import read_labels
 from ohmlearn.serve.database import INT64, LABEL_WEIGHTS, convert_id
+from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.serve_errors import Refused
 
 CHUNK = 1 << 20  # bytes that are decompressed at once
@@ -29,20 +30,15 @@ Node = int | str
 class BodyReader:
     """Reads bodies of one kind, each within some seconds from the head of its request on.
 
-    `limit_of_all` is for the bytes of all bodies that are being read or used. `stop_seconds` are
-    left to bodies when the server stops. Bodies are decompressed in threads of `pool`.
+    `limit_of_all` is for the bytes of all bodies that are being read or used. Bodies are
+    decompressed in threads of `pool`.
     """
 
     def __init__(
-        self,
-        limit: int,
-        limit_of_all: int,
-        seconds: float,
-        stop_seconds: float,
-        pool: ThreadPoolExecutor,
+        self, limit: int, limit_of_all: int, limits: Limits, pool: ThreadPoolExecutor
     ) -> None:
-        self._limit, self._limit_of_all = limit, limit_of_all
-        self._seconds, self._stop_seconds, self._pool = seconds, stop_seconds, pool
+        self._limit, self._limit_of_all, self._pool = limit, limit_of_all, pool
+        self._seconds, self._stop_seconds = limits.body_seconds, limits.stop_seconds
         self._held = 0  # bytes
         self._timeouts: set[asyncio.Timeout] = set()
         self._stopping = False

@@ -133,10 +133,6 @@ class Submitted(NamedTuple):
     future: Future[Receipt]
 
 
-class Moved(RuntimeError):
-    """The folder is not where the consumer was."""
-
-
 class Consumer:
     """Reads edges from topics of Kafka into a service, each message exactly once.
 
@@ -157,13 +153,9 @@ class Consumer:
         form: KafkaFormat = "json",
         config: dict[str, Any] | None = None,
     ) -> None:
-        if form not in ("json", "arrow"):
-            raise ValueError(f'form = {form!r} is not known; use "json" or "arrow"')
-        if isinstance(topics, str) or not topics or not all(topics):
-            raise ValueError(f"topics = {topics!r} must be a list of names")
         self._service = service
         self._topics = list(topics)
-        self._form: KafkaFormat = form
+        self._form = form
         self._config = merge_config(config or {}, bootstrap, group, service.folder)
         strategy = str(self._config.get("partition.assignment.strategy", ""))
         protocol = str(self._config.get("group.protocol", ""))
@@ -187,10 +179,6 @@ class Consumer:
         or the certificate. If no broker can be reached, `status` says so, and it is tried again
         for ever.
         """
-        if self._thread is not None:
-            raise RuntimeError("the consumer has been started already")
-        self._stopping.clear()
-        self._errors.clear()
         client = self._connect()
         try:
             self._check(client)
@@ -448,9 +436,10 @@ class Consumer:
             return
         stored = self._service.next_offsets(part.topic).get(part.number, 0)
         if stored != part.stored:  # then the fault is not in the messages
-            raise Moved(
+            raise Refused(
+                409,
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
-                f"{part.stored}; it reads again from {stored} on"
+                f"{part.stored}; it reads again from {stored} on",
             )
         if len(group) > 1:
             part.most = len(group) // 2
@@ -487,7 +476,7 @@ def reason_of(error: BaseException) -> str:
     first = error.args[0] if error.args else None
     if isinstance(first, KafkaError):
         return first.str()
-    if isinstance(error, Refused | Moved):
+    if isinstance(error, Refused):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
