@@ -100,17 +100,6 @@ def test_an_event_in_two_messages_counts_once(tmp_path, broker, topic, sender):
     assert len(letters(tmp_path)) == 1
 
 
-def test_many_small_messages_share_batches(tmp_path, broker, topic, sender):
-    for _ in range(3000):
-        sender.send(1)
-    sender.flush()
-    with consuming(tmp_path, broker.address, topic) as consumer:
-        wait_for(lambda: consumer.status()["messages"] == 3000)
-        assert consumer.status()["edges"] == 3000
-        assert consumer._service.metrics()["batches_total"][0] < 300
-    assert counted(tmp_path) == sender.sent
-
-
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path, topic):
     """Also while the broker is down, and while another member of the group has partitions."""
@@ -361,16 +350,7 @@ def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (RuntimeError("a fault of ours"), "RuntimeError; the log of the server has the reason"),
-        (OSError(errno.ENOENT, "No such file", "/srv/secret/log"), "No such file"),
-    ],
-)
-def test_failures_of_the_consumer_start_it_again(
-    tmp_path, broker, topic, sender, monkeypatch, error, message
-):
+def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender, monkeypatch):
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.05)
     failures = iter([True, False, True, True])
     with consuming(tmp_path, broker.address, topic) as consumer:
@@ -379,7 +359,7 @@ def test_failures_of_the_consumer_start_it_again(
         def fail():
             has_work = any(part.messages for part in consumer._partitions.values())
             if has_work and next(failures, False):
-                raise error
+                raise OSError(errno.ENOENT, "No such file", "/srv/secret/log")
             store()
 
         monkeypatch.setattr(consumer, "_store", fail)
@@ -387,7 +367,7 @@ def test_failures_of_the_consumer_start_it_again(
             sender.send(2)
         sender.flush()
         wait_for(lambda: consumer.status()["messages"] == 20)
-        assert consumer.status()["last_error"]["message"] == message
+        assert consumer.status()["last_error"]["message"] == "No such file"
     assert counted(tmp_path) == sender.sent
 
 
@@ -421,17 +401,6 @@ def test_topic_that_was_made_again_is_reported(tmp_path, broker, topic):
         wait_for(lambda: "made again" in (consumer.status()["error"] or ""))
     assert counted(tmp_path) == sender.sent
     assert positions(tmp_path, topic, 1) == [3]
-
-
-def test_lags_are_shown(tmp_path, broker, topic, sender):
-    for _ in range(9):
-        sender.send(1)
-    sender.flush()
-    with consuming(tmp_path, broker.address, topic, group=None) as consumer:
-        assert consumer.status()["group"].startswith("ohmlearn-")
-        lags = lambda: [place["lag"] for place in consumer.status()["partitions"]]  # noqa: E731
-        wait_for(lambda: lags() == [0] * N_PARTITIONS)
-        assert consumer.status()["messages"] == 9
 
 
 @pytest.mark.parametrize(

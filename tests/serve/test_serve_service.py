@@ -248,8 +248,12 @@ def test_after_a_stop_nothing_is_taken(tmp_path):
     service.start()
     service.stop()
     service.stop()
+    service.start()  # it stays stopped
+    assert not service.ready
     with pytest.raises(Refused, match="starting or stopping"):
         service.submit(RawBatch(np.array([1]), np.array([2])))
+    with pytest.raises(Refused, match="stopping"):
+        service.put_labels(three_labels())
 
 
 def test_settings_must_be_those_of_the_folder(tmp_path):
@@ -386,14 +390,3 @@ def test_a_batch_that_nobody_waits_for_is_left_out(tmp_path):
         assert service.submit(batch).result(30).n_edges == 100
         assert service.status()["edges"] == 200
         assert service.metrics()["queued_bytes"][0] == 0
-
-
-def test_a_service_that_is_stopped_while_it_starts_stays_stopped(tmp_path):
-    service = Service(tmp_path / "s", Settings(certify_every=None))
-    service.stop()
-    service.start()
-    assert not service.ready
-    with pytest.raises(Refused, match="stopping"):
-        service.put_labels(three_labels())
-    with serving(tmp_path / "s") as service:
-        assert service.ready
