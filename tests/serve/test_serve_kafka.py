@@ -326,8 +326,7 @@ def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, mo
 
 
 @pytest.mark.slow
-def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeypatch):
-    monkeypatch.setattr(consumer_module, "BUFFER_BYTES", 20_000)
+def test_a_busy_service_pauses_and_resumes(tmp_path, broker, topic, sender, monkeypatch):
     submit, is_busy = Service.submit, threading.Event()
     is_busy.set()
 
@@ -342,7 +341,7 @@ def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeyp
         for _ in range(600):
             sender.send(1)
         sender.flush()
-        wait_for(lambda: consumer._is_paused)
+        wait_for(lambda: any(part.is_paused for part in consumer._partitions.values()))
         wait_for(lambda: consumer.status()["state"] == "waiting")
         is_busy.clear()
         wait_for(lambda: consumer.status()["messages"] == 600)
@@ -354,15 +353,14 @@ def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender
     monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.05)
     failures = iter([True, False, True, True])
     with consuming(tmp_path, broker.address, topic) as consumer:
-        store = consumer._store
+        read = consumer._read
 
-        def fail():
-            has_work = any(part.messages for part in consumer._partitions.values())
-            if has_work and next(failures, False):
+        def fail(client):
+            if consumer._submitted and next(failures, False):  # the service has batches
                 raise OSError(errno.ENOENT, "No such file", "/srv/secret/log")
-            store()
+            read(client)
 
-        monkeypatch.setattr(consumer, "_store", fail)
+        monkeypatch.setattr(consumer, "_read", fail)
         for _ in range(20):
             sender.send(2)
         sender.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.exceptions import HTTPException
@@ -78,7 +78,8 @@ class Endpoints:
             async def answer(request: Request, method: Any = method, one: Any = one) -> Response:
                 # Probes and files of the page may have any query, for instance to pass by a cache.
                 query = parse_query(request, one.query) if one.path.startswith("/v1/") else {}
-                with refusals():
+                takes_values = one.method != "GET" or one.query
+                with refusals() if takes_values else nullcontext():
                     reply = await method(request, **query)
                 return reply if isinstance(reply, Response) else JsonReply(reply)
 

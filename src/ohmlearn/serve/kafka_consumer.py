@@ -13,8 +13,9 @@ next one of each partition says for ever which batches were taken:
    Kafka stores for the group are neither written nor read.
 3. A batch of each partition is submitted, then all receipts are waited for. A batch that is refused
    is submitted again, before any later message of its partition. So no message is left out.
-4. Kafka takes partitions away only while it is asked for messages, and then the service has no
-   batch. So the next offset of step 2 is final, and no message counts twice.
+4. More messages are read while the service writes these batches. Before a partition that Kafka
+   takes away then is given up, the receipts are waited for. So the next offset of step 2 is final,
+   and no message counts twice.
 5. A message without usable edges goes to the file of dead letters. The file is flushed to disk, and
    only then the offset of the message is submitted.
 
@@ -49,10 +50,9 @@ from ohmlearn.serve.serve_errors import Refused
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
 GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
 READ_AT_ONCE = 10_000  # messages
-PATIENCE = 4  # refusals of a batch after which partitions are paused if the buffer is full
+PATIENCE = 4  # refusals of a batch after which partitions are paused
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
 RECENT = 60.0  # seconds for which an error is shown, and not logged again
@@ -88,8 +88,8 @@ class KafkaPartition:
         self.next = stored  # the offset after the last message that was read
         self.high: int | None = None  # the offset after the last message in Kafka
         self.is_lost = False  # whether Kafka does not have the message at `next`
+        self.is_paused = False  # because the service refuses its batch
         self.messages: deque[Message] = deque()
-        self.n_bytes = 0
         self.most = READ_AT_ONCE  # messages to join; fewer after a batch was refused
         self.n_failures = 0  # how often in a row a batch was refused
         self.retry_at = 0.0  # when to submit it again
@@ -105,7 +105,6 @@ class KafkaPartition:
     def add(self, message: Message) -> None:
         """Add a message."""
         self.messages.append(message)
-        self.n_bytes += message.n_bytes
         self.next = message.offset + 1
 
     def take(self, most: int) -> list[Message]:
@@ -117,9 +116,8 @@ class KafkaPartition:
 
     def finish(self, group: list[Message]) -> None:
         """Remove the messages of a batch, which is durable."""
-        for message in group:
+        for _ in group:
             self.messages.popleft()
-            self.n_bytes -= message.n_bytes
         self.stored = group[-1].offset + 1
         self.n_failures, self.most = 0, min(2 * self.most, READ_AT_ONCE)
 
@@ -162,6 +160,7 @@ class Consumer:
         self._is_incremental = "cooperative" in strategy or protocol.lower() == "consumer"
         self._letters = DeadLetters(service.folder / "dead-letters.ndjson")
         self._partitions: dict[tuple[str, int], KafkaPartition] = {}
+        self._submitted: list[Submitted] = []
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
@@ -169,7 +168,6 @@ class Consumer:
         self._last: dict[str, Any] | None = None  # the last error
         self._logged: dict[Any, float] = {}  # when an error was logged
         self._state = "stopped"
-        self._is_paused = False
         self._look_at = 0.0
 
     def start(self) -> None:
@@ -282,6 +280,8 @@ class Consumer:
                 self._state = "retrying"
                 if not isinstance(error, KafkaException):
                     logger.exception("the consumer of Kafka failed and starts again")
+            with suppress(Refused):
+                self._settle()  # so that the next offsets of the folder are final
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
                     client.close()
@@ -290,28 +290,33 @@ class Consumer:
         self._state = "stopped"
 
     def _step(self, client: confluent_kafka.Consumer) -> None:
-        """Let the service store what has been read, and read more unless too much is waiting."""
-        self._store()
+        """Let the service store what has been read; read more when it has all of that."""
+        now = time.monotonic()
+        parts = [part for part in self._partitions.values() if now >= part.retry_at]
+        self._submitted = [self._submit(part) for part in parts if part.messages]
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + 1.0
             self._look(client)
-        parts = self._partitions.values()
-        n_bytes = sum(part.n_bytes for part in parts)
-        if self._is_paused and n_bytes < BUFFER_BYTES // 2:
-            client.resume([part.place for part in parts])
-            self._is_paused = False
-        if n_bytes >= BUFFER_BYTES and not self._is_paused:
-            if max(part.n_failures for part in parts) < PATIENCE:
-                # A pause would discard what is fetched; perhaps there is room soon.
-                self._stopping.wait(0.01)
-                return
-            client.pause([part.place for part in parts])
-            self._is_paused = True
-        has_work = any(part.messages and not part.n_failures for part in parts)
-        message = client.poll(0 if has_work else 0.1)  # also while paused, to stay a member
+        for part in self._partitions.values():
+            must_pause = part.n_failures >= PATIENCE
+            if must_pause != part.is_paused:
+                (client.pause if must_pause else client.resume)([part.place])
+                part.is_paused = must_pause
+        # A pause discards what is fetched, so first the service gets some time.
+        n_left = sum(len(x.messages) for x in self._partitions.values() if not x.is_paused)
+        if n_left > sum(len(one.group) for one in self._submitted):
+            self._stopping.wait(0 if self._submitted else 0.01)
+        else:
+            self._read(client)
+        self._settle()
+
+    def _read(self, client: confluent_kafka.Consumer) -> None:
+        """Read messages; also while all partitions are paused, to stay a member of the group."""
+        n_more = READ_AT_ONCE * max(len(self._partitions), 1) - 1
+        message = client.poll(0 if self._submitted else 0.1)
         if message is not None:
             self._take(client, message)
-            for message in client.consume(READ_AT_ONCE, 0):
+            for message in client.consume(n_more, 0):
                 self._take(client, message)
 
     def _take(self, client: confluent_kafka.Consumer, message: confluent_kafka.Message) -> None:
@@ -341,10 +346,10 @@ class Consumer:
         self._partitions = {**self._partitions, **new}
         assign = client.incremental_assign if self._is_incremental else client.assign
         assign([part.place for part in new.values()])
-        self._is_paused = False
         self._state = "running"
 
     def _revoke(self, _: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
+        self._settle()
         gone = {(place.topic, place.partition) for place in places}
         self._partitions = {key: x for key, x in self._partitions.items() if key not in gone}
         if not self._partitions and self._state in ("running", "waiting"):
@@ -363,14 +368,14 @@ class Consumer:
                 client.incremental_assign([part.place for part in found])
             else:
                 client.assign([part.place for part in parts])
-                self._is_paused = False
+                for part in parts:
+                    part.is_paused = False
         for part in parts:
             with suppress(KafkaException, TypeError):
                 _, high = client.get_watermark_offsets(part.place, cached=True)
                 part.high = high if high >= 0 else part.high
         if self._state in ("running", "waiting"):
-            is_waiting = self._is_paused or any(part.n_failures for part in parts)
-            self._state = "waiting" if is_waiting else "running"
+            self._state = "waiting" if any(part.n_failures for part in parts) else "running"
 
     def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> bool:
         """Find out why Kafka does not have the next message; return whether it can be read on."""
@@ -393,11 +398,9 @@ class Consumer:
         part.is_lost = high < part.next
         return not part.is_lost
 
-    def _store(self) -> None:
-        """Submit the next batch of each partition, and wait for all receipts."""
-        now = time.monotonic()
-        parts = [part for part in self._partitions.values() if now >= part.retry_at]
-        submitted = [self._submit(part) for part in parts if part.messages]
+    def _settle(self) -> None:
+        """Wait for the receipts of all batches that the service has."""
+        submitted, self._submitted = self._submitted, []
         wait([one.future for one in submitted])
         for one in submitted:
             error = one.future.exception()
