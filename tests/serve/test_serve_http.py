@@ -22,7 +22,7 @@ from serve_http import CSV, REQUESTS, StandIn, serve, wait_for
 from ohmlearn.edge_log import LogError
 from ohmlearn.errors import InputError, Param, Place, Setting
 from ohmlearn.serve import http_endpoints
-from ohmlearn.serve.http_replies import LimitedStream, Room, in_threads
+from ohmlearn.serve.http_replies import LimitedStream, StreamLimit, in_threads
 from ohmlearn.serve.http_table import FORMS, describe
 from ohmlearn.serve.serve_errors import Refused
 
@@ -545,7 +545,7 @@ def test_an_export_that_is_cancelled_is_closed():
         await asyncio.sleep(60)
 
     async def cancel(pool):
-        room = Room(1, 429, "busy", 1.0)
+        room = StreamLimit(1, 429, "busy", 1.0)
         stream = LimitedStream(room, "text/plain", in_threads(export, pool))
         scope = {"type": "http", "method": "GET", "asgi": {"spec_version": "2.4"}}
         task = asyncio.create_task(stream(scope, receive, send))

@@ -22,7 +22,14 @@ from ohmlearn.serve.database import LabelRow, Receipt
 from ohmlearn.serve.decode_edges import decode_edges
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.http_metrics import HttpMetrics
-from ohmlearn.serve.http_replies import JsonReply, LimitedStream, Room, in_threads, to_json, watch
+from ohmlearn.serve.http_replies import (
+    JsonReply,
+    LimitedStream,
+    StreamLimit,
+    in_threads,
+    to_json,
+    watch,
+)
 from ohmlearn.serve.http_requests import (
     BodyReader,
     batch_id_of,
@@ -64,9 +71,9 @@ class Endpoints:
         self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *how)
         self._stopping = asyncio.Event()
         most, n_clients = limits.exports, limits.event_clients
-        self._exports = Room(most, 429, f"{most} exports are running already", 5.0)
+        self._exports = StreamLimit(most, 429, f"{most} exports are running already", 5.0)
         full = f"there are {n_clients} clients for events already"
-        self._event_clients = Room(n_clients, 503, full, 10.0)
+        self._event_clients = StreamLimit(n_clients, 503, full, 10.0)
         self._openapi = to_json(describe())
 
     def routes(self) -> dict[str, dict[str, Answer]]:

@@ -87,7 +87,7 @@ def _finite(value: Any) -> Any:
 
 
 @dataclass
-class Room:
+class StreamLimit:
     """How many streams of a kind may be sent at the same time, and the refusal of others."""
 
     most: int
@@ -100,7 +100,7 @@ class Room:
 class LimitedStream(Response):
     """A stream, if there is room for it. A client that goes away ends it."""
 
-    def __init__(self, room: Room, kind: str, parts: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, room: StreamLimit, kind: str, parts: AsyncGenerator[bytes, None]) -> None:
         super().__init__()
         self._room, self._kind, self._parts = room, kind, parts
 

@@ -180,14 +180,14 @@ def parse_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Refused(400, f"the body is not UTF-8: byte {error.start + 1} is wrong") from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Refused(400, f"the body is not valid JSON: {error.msg}, {where}") from None
+        why = f"{error.msg}, line {error.lineno}, column {error.colno}"
     except RecursionError:
-        raise Refused(400, "the body is not valid JSON: it is nested too deeply") from None
+        why = "it is nested too deeply"
     except _Invalid as error:
-        raise Refused(400, f"the body is not valid JSON: {error}") from None
+        why = str(error)
     except ValueError:  # an integer of thousands of digits
-        raise Refused(400, "the body is not valid JSON: a number is too long") from None
+        why = "a number is too long"
+    raise Refused(400, f"the body is not valid JSON: {why}")
 
 
 class _Invalid(ValueError):
