@@ -14,6 +14,8 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.sparse.linalg import splu
 
 from ohmlearn import _core
+from ohmlearn.edges import Batch
+from ohmlearn.edges.passes import read_pass
 from ohmlearn.graph import Graph
 
 Floats = NDArray[np.float64]
@@ -88,7 +90,8 @@ def _leave_out(
         return u, v, w
     heavy = w >= np.partition(w, first)[first]
     roots = np.arange(n, dtype=np.int32)
-    _core.join_ends(np.zeros(n, dtype=np.int32), roots, u[heavy], v[heavy])
+    joining = [Batch(u[heavy], v[heavy])]
+    read_pass(joining, np.empty((n, 0)), np.zeros(n, dtype=np.int32), roots)
     _core.find_roots(roots)
     kept = heavy | (roots[u] != roots[v])
     return u[kept], v[kept], w[kept]

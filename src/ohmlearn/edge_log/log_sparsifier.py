@@ -222,6 +222,8 @@ class SparsifierInStep:
         return self._staleness
 
     def _measure(self) -> float:
+        if self.removed.weight_seen_ == 0.0:  # with a horizon, there may not even be an edge yet
+            return 0.0
         h, view = self.sparsifier.snapshot(), self.sparsifier.view()
         when = {} if view is None else {"at": view.at, "since": view.since}
         u, v, w = self.removed.snapshot(**when).edges()
