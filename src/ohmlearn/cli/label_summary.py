@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ohmlearn.report.label_columns import AnswerTable
 
 MANY = 20  # classes, each with a column
+LEAST = 0.005  # weight of random walks, and change of a proportion, that is worth a line
+MOST_BIASES = 3  # classes whose bias is printed
 
 
 def make_summary(
@@ -53,9 +55,8 @@ def make_summary(
         summary["staleness"] = outcome.kept.staleness
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
-    dominant = answers.find_dominant()
-    if dominant is not None:
-        summary["dominant_class"] = dominant._asdict()
+    if answer.imbalance is not None:
+        summary["imbalance"] = answer.imbalance._asdict()
     summary |= measure_quality(answer)
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
@@ -65,14 +66,24 @@ def make_summary(
 def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
     """Return figures of an answer from the edges alone."""
     problem = answer.problem
-    names = map(str, problem.classes.tolist())
+    names = list(map(str, problem.classes.tolist()))
     figures = {
         "passes": answer.n_iter,
         "n_contradicting": len(problem.contradicting),
         "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
         "method": problem.method,
     }
-    return figures | ({"method_losses": problem.method_losses} if problem.method_losses else {})
+    added = answer.combination
+    if added is None:
+        return figures
+    return figures | {
+        "restart": added.restart,
+        "bias": dict(zip(names, added.bias.tolist(), strict=True)),
+        "proportions": dict(zip(names, answer.proportions().tolist(), strict=True)),
+        "proportions_without_bias": dict(
+            zip(names, answer.proportions(-added.bias).tolist(), strict=True)
+        ),
+    }
 
 
 def _about_features(answer: "FeatureClassAnswer", options: Options) -> dict[str, Any]:
@@ -105,7 +116,7 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    from ohmlearn.report.label_columns import Dominant
+    from ohmlearn.estimators.class_proportions import Imbalance
     from ohmlearn.report.report_quality import describe_accuracy, describe_stability
 
     kept = summary["n_edges_kept"]
@@ -136,15 +147,16 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("Staleness", _staleness(summary["staleness"])))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
-    if "dominant_class" in summary:
-        lines.append(("Caution", str(Dominant(**summary["dominant_class"]))))
+    if "imbalance" in summary:
+        lines.append(("Caution", Imbalance(**summary["imbalance"]).describe("--class-prior")))
     caveats = list(summary["accuracy_caveats"])
     if summary["accuracy_estimate"] is not None:
         caveats = [describe_accuracy(summary), *caveats]
     lines += zip(["Accuracy", *[""] * len(caveats)], caveats, strict=False)
-    if "method_losses" in summary:
-        losses = ", ".join(f"{name} {loss:.3g}" for name, loss in summary["method_losses"].items())
-        lines.append(("Method", f"{summary['method']} (log-loss of left-out labels: {losses})"))
+    if summary.get("restart", 0.0) >= LEAST:
+        lines.append(("Method", f"harmonic + {summary['restart']:.2f} restart"))
+    if biases := _biases(summary):
+        lines.append(("Bias", biases))
     if "features" in summary:
         lines += _features(summary["features"], "time" in summary)
         epsilon = summary["epsilon_estimate"]
@@ -170,6 +182,20 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "report" in summary:
         lines.append(("Page", summary["report"]))
     return lines
+
+
+def _biases(summary: dict[str, Any]) -> str:
+    """Return what biases did to the classes that they changed most; of two classes, the rarer."""
+    before, after = (summary.get(f"proportions{ending}", {}) for ending in ("_without_bias", ""))
+    change = {name: round(abs(after[name] - before[name]), 9) for name in before}
+    by_change = sorted(before, key=lambda name: (-change[name], after[name]))
+    shown = by_change[: 1 if len(before) == 2 else MOST_BIASES]
+    return "; ".join(
+        f"{name[:30]} {summary['bias'][name]:+.1f}: {100 * before[name]:.0f}% -> "
+        f"{100 * after[name]:.0f}% of nodes"
+        for name in shown
+        if change[name] >= LEAST
+    )
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:

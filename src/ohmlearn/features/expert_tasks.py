@@ -125,7 +125,8 @@ class Classes(_Task):
         self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None
     ) -> tuple[Floats, Mask]:
         """Return the answers of `HFSClassifier`, and which nodes labels reach."""
-        p = HFSParameters(tol=1e-5, n_jobs=n_jobs)  # enough to compare experts
+        # The scores alone: labels are left out here already. The tolerance is enough to compare.
+        p = HFSParameters(method="harmonic", tol=1e-5, n_jobs=n_jobs)
         problem = ClassProblem.pose(labels, kept, p, classes=np.arange(self.n_classes))
         answer = problem.answer(problem.solve(tol=p.tol))
         # The exponent takes the place of a calibration.

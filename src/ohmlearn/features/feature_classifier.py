@@ -43,6 +43,7 @@ class FeatureClassAnswer(FeatureAnswer):
 
     has_features = True
     wanted_proportions = None
+    imbalance = None  # left-out labels have judged the features
 
     def __init__(
         self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
+from ohmlearn.estimators.class_proportions import Imbalance
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
-from ohmlearn.report.label_columns import AnswerTable, Dominant
+from ohmlearn.report.label_columns import AnswerTable
 from ohmlearn.report.report_quality import (
     WORDS,
     Group,
@@ -67,8 +68,8 @@ def make_page(
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
     report = Report("Labels of a graph", lead)
-    if "dominant_class" in summary:
-        report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
+    if "imbalance" in summary:
+        report.add_alarm(f"{Imbalance(**summary['imbalance']).describe('--class-prior')}.")
     _add_quality(report, answer, summary)
     if "features" in summary:
         _add_features(report, summary["features"])

@@ -52,8 +52,8 @@ def _estimate_accuracy(answer: Any) -> dict[str, Any]:
         caveats = [ROUGH]
     elif not (answer.has_features or np.ptp(counts) or answer.problem.parameters.knows_proportions):
         caveats = [
-            "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
-            "you know the proportions"
+            "labels seem chosen, not drawn (equally many for each class), so they do not tell how "
+            "common the classes are: give --class-prior if you know it"
         ]
     found = {"accuracy_estimate": answer.accuracy()._asdict(), "accuracy_caveats": caveats}
     if not answer.has_features:
