@@ -1,5 +1,7 @@
 """``ohmlearn label``: shares of classes, methods, abstaining, and how good the answer is."""
 
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +116,9 @@ def test_what_was_added_is_printed(tmp_path: Path):
     files[0].write_text("u,v\n" + rows)
     drawn = random.choice(u[own], 150, replace=False)
     files[1].write_text("node,label\n" + "".join(f"{i},{truth[i]}\n" for i in np.unique(drawn)))
-    _, printed = run(files, tmp_path / "out.csv")
+    page = tmp_path / "page.html"
+    report = ["--report", page] if find_spec("matplotlib") else []
+    _, printed = run(files, tmp_path / "out.csv", *report)
     model, figures = fit(files), summarise(files)
     assert figures["restart"] == model.restart_
     assert list(figures["bias"].values()) == model.bias_.tolist()
@@ -124,6 +128,9 @@ def test_what_was_added_is_printed(tmp_path: Path):
     assert (line in printed) == (model.restart_ >= 0.005)
     what = f"{100 * before:.0f}% -> {100 * after:.0f}% of nodes"
     assert f"Bias      fraud {model.bias_[1]:+.1f}: {what}\n" in printed
+    if report:
+        assert escape(what) in page.read_text()
+        assert "what a label of this class is worth" in page.read_text()
     with pytest.warns(UserWarning, match="fraud has .* of 140 labels"):
         model = fit(files, method="harmonic")
     assert "restart" not in summarise(files, "--method", "harmonic")
@@ -132,11 +139,11 @@ def test_what_was_added_is_printed(tmp_path: Path):
     assert f"Caution   {shown}\n" in printed
     assert "Method" not in printed
     assert "Bias" not in printed
-    rough = ("--class-prior", "fraud=0.1,fair=0.9", "--option", "prior_strength=rough")
-    fewer = summarise(files, *rough)["classes"]["fraud"]
+    rough = ("--class-prior", "fraud=0.4,fair=0.6", "--option", "prior_strength=rough")
+    some = summarise(files, *rough)["classes"]["fraud"]
     exact = summarise(files, *rough[:2])["classes"]["fraud"]
-    assert exact == pytest.approx(0.1 * model.graph_.n_nodes, abs=3)
-    assert exact < fewer < after * model.graph_.n_nodes
+    assert exact == pytest.approx(0.4 * model.graph_.n_nodes, abs=3)
+    assert figures["classes"]["fraud"] < some < exact
 
 
 @pytest.mark.parametrize(
@@ -224,7 +231,7 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     assert f"{100 * model.stability_.mean():.0f}% of labels would change" in page.text
     assert "40 labels were predicted, each without itself" in page.text
     epsilon = f"{model.sparsifier_.epsilon_estimate_:.2g}"
-    assert ["Epsilon of H, estimated", epsilon] in page.tables[0]
+    assert ["Epsilon of H, estimated", epsilon] in page.tables[1]
     assert not any(row[0].startswith("Residual") for row in page.tables[0])
     suggested = model.suggest_labels(20)
     assert [row[:2] for row in page.tables[1][1:]] == [

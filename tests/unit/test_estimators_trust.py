@@ -242,7 +242,8 @@ def test_methods():
     assert np.mean(restart.transduction_ == truth) > 0.7
     assert (auto.method_, restart.method_) == ("harmonic", "restart")
     assert np.array_equal(auto.scores_, harmonic.scores_)
-    assert not np.any(harmonic.bias_) and harmonic.restart_ == 0.0
+    assert not np.any(harmonic.bias_)
+    assert harmonic.restart_ == 0.0
     # The combination as the docstring of ClassAnswer has it: linear in both scores.
     answer, walks = auto.answer_, restart.scores_ / 10
     s, g = (x - x.mean(axis=1, keepdims=True) for x in (answer.scores, walks))

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ohmlearn.report.label_columns import AnswerTable
 
 MANY = 20  # classes, each with a column
-LEAST = 0.005  # weight of random walks, and change of a proportion, that is worth a line
-MOST_BIASES = 3  # classes whose bias is printed
 
 
 def make_summary(
@@ -65,6 +63,8 @@ def make_summary(
 
 def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
     """Return figures of an answer from the edges alone."""
+    from ohmlearn.report.report_quality import measure_combination
+
     problem = answer.problem
     names = list(map(str, problem.classes.tolist()))
     figures = {
@@ -73,17 +73,7 @@ def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
         "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
         "method": problem.method,
     }
-    added = answer.combination
-    if added is None:
-        return figures
-    return figures | {
-        "restart": added.restart,
-        "bias": dict(zip(names, added.bias.tolist(), strict=True)),
-        "proportions": dict(zip(names, answer.proportions().tolist(), strict=True)),
-        "proportions_without_bias": dict(
-            zip(names, answer.proportions(-added.bias).tolist(), strict=True)
-        ),
-    }
+    return figures | measure_combination(answer)
 
 
 def _about_features(answer: "FeatureClassAnswer", options: Options) -> dict[str, Any]:
@@ -117,7 +107,11 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     from ohmlearn.estimators.class_proportions import Imbalance
-    from ohmlearn.report.report_quality import describe_accuracy, describe_stability
+    from ohmlearn.report.report_quality import (
+        describe_accuracy,
+        describe_combination,
+        describe_stability,
+    )
 
     kept = summary["n_edges_kept"]
     percent = 100.0 * kept / max(1, summary["n_edges_seen"])
@@ -153,10 +147,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if summary["accuracy_estimate"] is not None:
         caveats = [describe_accuracy(summary), *caveats]
     lines += zip(["Accuracy", *[""] * len(caveats)], caveats, strict=False)
-    if summary.get("restart", 0.0) >= LEAST:
-        lines.append(("Method", f"harmonic + {summary['restart']:.2f} restart"))
-    if biases := _biases(summary):
-        lines.append(("Bias", biases))
+    lines += describe_combination(summary)
     if "features" in summary:
         lines += _features(summary["features"], "time" in summary)
         epsilon = summary["epsilon_estimate"]
@@ -182,20 +173,6 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "report" in summary:
         lines.append(("Page", summary["report"]))
     return lines
-
-
-def _biases(summary: dict[str, Any]) -> str:
-    """Return what biases did to the classes that they changed most; of two classes, the rarer."""
-    before, after = (summary.get(f"proportions{ending}", {}) for ending in ("_without_bias", ""))
-    change = {name: round(abs(after[name] - before[name]), 9) for name in before}
-    by_change = sorted(before, key=lambda name: (-change[name], after[name]))
-    shown = by_change[: 1 if len(before) == 2 else MOST_BIASES]
-    return "; ".join(
-        f"{name[:30]} {summary['bias'][name]:+.1f}: {100 * before[name]:.0f}% -> "
-        f"{100 * after[name]:.0f}% of nodes"
-        for name in shown
-        if change[name] >= LEAST
-    )
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:

@@ -507,18 +507,19 @@ class ClassAnswer(NodeAnswer):
         probabilities[~self.answered] = np.nan
         return {"probabilities": probabilities, "classes": self.problem.classes}
 
-    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
-        """Return probabilities of labels that were left out, whether they are right, and weights.
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
+        """Return of answers for labels left out: probability, whether right, weight, and class.
 
         A label is left out only if its class has other labels: otherwise the answer must be wrong.
         """
         labels, usable = self.left_out.labels, self.left_out.usable
         p = self.left_out_probabilities[usable]
-        right = self.used.values[labels[usable], np.argmax(p, axis=1)]
-        return p.max(axis=1), right, self.label_weights[usable]
+        codes = np.argmax(p, axis=1)
+        right = self.used.values[labels[usable], codes]
+        return p.max(axis=1), right, self.label_weights[usable], codes
 
     def warn_imbalance(self) -> None:
-        """Warn of a class that is more or less common than among the labels, if they are not few."""
+        """Warn of a class that is more or less common than among labels, if they are not few."""
         if self.imbalance is not None and len(self.used.nodes) > FEW * len(self.counts):
             warn(self.imbalance.describe(str(Param("class_prior"))))
 

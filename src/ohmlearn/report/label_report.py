@@ -19,8 +19,10 @@ from ohmlearn.report.report_quality import (
     WORDS,
     Group,
     describe_accuracy,
+    describe_combination,
     describe_stability,
     group_by_probability,
+    group_labels,
 )
 from ohmlearn.solver import LaplacianSolver
 
@@ -125,8 +127,24 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
             text += f" For more stable ones, {summary['unstable_remedy']}."
         report.add_text(text)
     if summary["accuracy_estimate"] is not None:
-        groups = group_by_probability(*answer.left_out_labels())
+        left_out = answer.left_out_labels()
+        groups = group_by_probability(*left_out[:3])
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
+        by_class = sorted(group_labels(*left_out), key=lambda group: -group.n_labels)
+        report.add_table(
+            ["answer", "left-out labels", "mean probability", "right", "95% interval"],
+            [
+                [
+                    str(answer.problem.classes[group.key])[:30],
+                    f"{group.n_labels:,}",
+                    f"{100 * group.probability:.0f}%",
+                    f"{100 * group.right:.0f}%",
+                    f"{100 * group.low:.0f}-{100 * group.high:.0f}%",
+                ]
+                for group in by_class[:MOST_CLASSES]
+            ],
+            "The same by the class of the answer: what a label of this class is worth.",
+        )
 
 
 def draw_reliability(groups: list[Group]) -> Any:
@@ -134,7 +152,7 @@ def draw_reliability(groups: list[Group]) -> Any:
     figure = new_figure(7.0, 3.4)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
-    p, right, low, high, n_labels = (np.array(values) for values in zip(*groups, strict=True))
+    _, p, right, low, high, n_labels = (np.array(one) for one in zip(*groups, strict=True))
     axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
     axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
     style_axes(axes, xlabel="probability of the label", ylabel="fraction of right labels")
@@ -172,6 +190,7 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
     }
     rows = [["Sources", ", ".join(summary["sources"][:5])]]
     rows += [[text, f"{summary[name]:,}"] for name, text in names.items() if name in summary]
+    rows += map(list, describe_combination(summary))
     if "residual" in summary:
         rows.append(["Residual on the full graph", f"{max(summary['residual']):.2g}"])
     else:
