@@ -10,12 +10,12 @@ from ohmlearn import Graph, HFSClassifier, HFSRegressor, gallery
 from ohmlearn.estimators.explanation import widest_path
 from ohmlearn.estimators.reasons import Explanation
 
-MODELS = [
-    {"normalization": "stable"},
+MODELS: list[dict[str, object]] = [
+    {"method": "harmonic"},
     {"normalization": None},
     {"normalization": "cmn"},
     {"method": "restart"},
-    {"class_prior": {0: 0.5, 1: 0.3, 2: 0.2}},
+    {"method": "harmonic", "class_prior": {0: 0.5, 1: 0.3, 2: 0.2}},
 ]
 
 
@@ -39,7 +39,7 @@ def reached(model: HFSClassifier) -> NDArray[np.intp]:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@pytest.mark.parametrize("parameters", [*MODELS, {}], ids=str)
 @pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e5])
 def test_contributions_sum_to_the_margin(parameters: dict[str, object], gamma: float) -> None:
     for seed in range(4):
@@ -129,7 +129,7 @@ def test_supports_are_derivatives(parameters: dict[str, object]) -> None:
 def test_votes_of_neighbours_sum_to_the_margin() -> None:
     """Up to the multiplier of the constraint, which is small for a small gamma."""
     rng = np.random.default_rng(0)
-    model, _ = fit(random_graph(rng), rng, gamma=1e-3)
+    model, _ = fit(random_graph(rng), rng, gamma=1e-3, method="harmonic")
     node = int(reached(model)[3])
     why = model.explain(node)
     assert why.neighbors is not None
@@ -189,8 +189,10 @@ def test_all_edges_are_read_where_some_were_dropped() -> None:
     order = rng.permutation(2 * len(u)) % len(u)  # each edge in two events
     events = [(u[part], v[part], w[part] / 2) for part in np.array_split(order, 9)]
     y = {0: "a", 1: "a", 2: "a", 200: "b", 201: "b", 202: "b"}
-    whole = HFSClassifier(epsilon=None, random_state=0).fit_edges(graph, y)
-    few = HFSClassifier(max_edges=6000, passes=8, random_state=0).fit_edges(events, y)
+    # Walks that are added by default are those of the edges kept, so harmonic scores alone.
+    how = {"method": "harmonic", "random_state": 0}
+    whole = HFSClassifier(epsilon=None, **how).fit_edges(graph, y)
+    few = HFSClassifier(max_edges=6000, passes=8, **how).fit_edges(events, y)
     for node in (17, 333):
         truth = whole.explain(node, n_labels=None, n_edges=10)
         assert few.explain(node).note.startswith("reasons from the sparsifier with")
