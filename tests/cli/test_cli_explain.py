@@ -29,7 +29,7 @@ EXPLAIN = "explain edges.csv --labels labels.csv"
 def test_reasons_are_those_of_python() -> None:
     Path("nodes.txt").write_text("p130\n")
     command = f"{EXPLAIN} p17 p100 --from-file nodes.txt -o why.jsonl"
-    succeed(*command.split())
+    succeed(command)
     found = [json.loads(line) for line in Path("why.jsonl").read_text().splitlines()]
     stream, labels = read_edges("edges.csv"), dict(read_labels("labels.csv"))
     with pytest.warns(UserWarning, match="20 of 140 nodes are in components without a label"):
@@ -37,14 +37,14 @@ def test_reasons_are_those_of_python() -> None:
     expected = model.explain(["p17", "p100", "p130"], edges=stream)
     assert found == [json.loads(one.to_json(changes=True)) for one in expected]
     assert found[2]["note"].startswith("no label reaches it")
-    said = succeed(*f"{EXPLAIN} p17 --against blue --no-changes".split())
+    said = succeed(f"{EXPLAIN} p17 --against blue --no-changes")
     assert said.stdout == f"{expected[0].text(changes=False)}\n"
 
 
 def test_a_state_is_explained_from_its_edges_or_from_all() -> None:
-    succeed(*"label edges.csv --labels labels.csv --state s.ohm -o out.csv".split())
-    kept = succeed(*"explain --state s.ohm p17".split())
-    again = succeed(*"explain --state s.ohm --edges edges.csv p17".split())
+    succeed("label edges.csv --labels labels.csv --state s.ohm -o out.csv")
+    kept = succeed("explain --state s.ohm p17")
+    again = succeed("explain --state s.ohm --edges edges.csv p17")
     assert kept.stdout.startswith('p17 is "red"')
     assert again.stdout.startswith('p17 is "red"')
 
@@ -52,15 +52,15 @@ def test_a_state_is_explained_from_its_edges_or_from_all() -> None:
 def test_label_adds_a_column_and_a_part_of_the_page() -> None:
     pytest.importorskip("matplotlib")
     command = "label edges.csv --labels labels.csv --explain top:2 --report p.html -o out.csv"
-    succeed(*command.split())
+    succeed(command)
     reasons = {node: row["reason"] for node, row in read_rows().items() if row["reason"]}
     assert len(reasons) == 4
     assert all(text.startswith(f"{node} is ") for node, text in reasons.items())
     page = Path("p.html").read_text()
     assert "<h2>Why</h2>" in page
-    succeed(*"label edges.csv --labels labels.csv --explain borderline:3 -o out.csv".split())
+    succeed("label edges.csv --labels labels.csv --explain borderline:3 -o out.csv")
     assert sum(bool(row["reason"]) for row in read_rows().values()) == 3
-    succeed(*f"{EXPLAIN} p17 p100 --report why.html".split())
+    succeed(f"{EXPLAIN} p17 p100 --report why.html")
     assert "p17 is &quot;red&quot;" in Path("why.html").read_text()
 
 
@@ -78,4 +78,4 @@ def test_label_adds_a_column_and_a_part_of_the_page() -> None:
     ],
 )
 def test_refused(command: str, said: str) -> None:
-    refuse(*command.split(), said=said)
+    refuse(command, said=said)
