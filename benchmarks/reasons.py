@@ -31,7 +31,6 @@ from ohmlearn.estimators.answer import NodeAnswer, comparable_scores
 from ohmlearn.estimators.explanation import _Asked, find_parts
 from ohmlearn.estimators.label_input import choose_labels
 from ohmlearn.estimators.reasons import Explanation
-from ohmlearn.harmonic.hfs_system import HFSSolver
 from ohmlearn.harmonic.influence import find_influence
 
 SETS = ("digits", "ssl_digit1", "ssl_coil", "satimage", "letter", "isolet_1560", "cora", "pubmed",
@@ -58,7 +57,7 @@ class Removals:
             lengths, directed=False, indices=nodes, return_predecessors=True
         )
         self.steps = dijkstra(lengths, directed=False, indices=nodes, unweighted=True)
-        solver = HFSSolver(problem.graph, problem.system("harmonic"), random_state=0)
+        solver = problem.solver
         self.potentials = find_influence([solver], nodes)[0].potentials
 
     def labels(self, at: int, way: str) -> list[int]:
@@ -162,17 +161,16 @@ def identities(removals: Removals) -> Figure:
         first = why.labels[0]
         rest = np.flatnonzero(problem.used.nodes != first.node)
         used = choose_labels(problem.used, rest)
-        margin = asked.offset
+        margin = why.margin - asked.from_labels
         for part in find_parts(answer, [asked]):
-            held = problem.system(part.method).scale  # c, which a refit would change
-            f = solve_hfs(
-                problem.graph, used.nodes, part.values[rest], method=part.method, tol=1e-10,
-                normalization=model.normalization, sample_weight=used.weights,
-                gamma=held if part.method == "restart" else held / used.weights.sum(),
+            held = part.problem.solver.system.scale  # c, which a refit would change
+            found = solve_hfs(
+                problem.graph, used.nodes, problem.columns[rest], method=part.problem.method,
+                sample_weight=used.weights, tol=1e-10,
+                gamma=held if part.is_walk else held / used.weights.sum(),
             )  # fmt: skip
-            scores = f.f
-            if part.method == "harmonic" and model.normalization == "stable":
-                scores = comparable_scores(f, np.ones(scores.shape[1]))
+            ones = np.ones(found.f.shape[1])
+            scores = found.f if part.is_walk else comparable_scores(found, ones)
             margin += part.factor[0] * float(scores[why.node] @ part.sigma[0])
         removed.append(abs(margin - first.if_removed) / size)
     return {"sum_error": max(sums), "removal_error": max(removed)}

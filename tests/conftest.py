@@ -1,10 +1,13 @@
 """What holds for all tests."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401  loads the second BLAS library, which is to be limited, too
 import threadpoolctl
+from memory_folder import make_memory_folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +21,11 @@ def one_thread_for_dense_answers() -> Iterator[None]:
     """
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         yield
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A place for a log, in memory."""
+    place = make_memory_folder()
+    yield place / "log"
+    shutil.rmtree(place)

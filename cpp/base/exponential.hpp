@@ -50,7 +50,4 @@ OHM_INLINE float power_of_two(float whole, float rest) {
 // The integer next to x, for |x| < 2^51.
 OHM_INLINE double split_whole(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
-// x[i] = exp(x[i]), at least the smallest normal float: an edge of that weight is not lost.
-void exponentials(float* x, std::int64_t count);
-
 }  // namespace ohm

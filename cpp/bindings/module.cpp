@@ -63,61 +63,40 @@ void bind_graph(nb::module_& m) {
 
 // ---- solver -------------------------------------------------------------------------------------
 
-// Keeps the arrays alive as long as the C++ solver. One thread at a time may use it: LaplacianSolver has the lock,
-// because a forked child can replace a lock of Python.
-class Solver {
- public:
-  Solver(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
-         std::optional<ArrayIn<double>> ground, ohm::Method method, std::uint64_t seed, int threads)
-      : indptr_(indptr), indices_(indices), weights_(weights), ground_(ground) {
-    const ohm::CsrView graph = as_csr(indptr, indices, weights);
-    require(!ground || ground->size() == static_cast<std::size_t>(graph.n), "one ground per node is needed");
-    nb::gil_scoped_release release;
-    solver_.emplace(graph, ground ? ground->data() : nullptr, ohm::SolverOptions{method, seed, threads});
-  }
+// One thread at a time may use a solver: LaplacianSolver has the lock, because a forked child can replace a lock of
+// Python. The solver reads the arrays, which keep_alive keeps as long as the solver.
+void make_solver(ohm::Solver* self, ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices,
+                 ArrayIn<double> weights, std::optional<ArrayIn<double>> ground, ohm::Method method,
+                 std::uint64_t seed, int threads) {
+  const ohm::CsrView graph = as_csr(indptr, indices, weights);
+  require(!ground || ground->size() == static_cast<std::size_t>(graph.n), "one ground per node is needed");
+  nb::gil_scoped_release release;
+  new (self) ohm::Solver(graph, ground ? ground->data() : nullptr, ohm::SolverOptions{method, seed, threads});
+}
 
-  auto solve(MatrixIn<double> b, MatrixInOut<double> x, double tolerance, std::int32_t max_iterations) {
-    const auto columns = check(b, x);
-    const auto reports = without_gil([&] { return solver_->solve(columns, tolerance, max_iterations); });
-    std::vector<std::int32_t> iterations;
-    std::vector<double> residual;
-    std::vector<double> projected_out;
-    std::vector<std::uint8_t> rounding;
-    for (const ohm::ColumnReport& report : reports) {
-      iterations.push_back(report.iterations);
-      residual.push_back(report.residual);
-      projected_out.push_back(report.projected_out);
-      rounding.push_back(report.outcome == ohm::Outcome::rounding);
-    }
-    return std::tuple(to_numpy(std::move(iterations)), to_numpy(std::move(residual)),
-                      to_numpy(std::move(projected_out)), to_numpy(std::move(rounding)));
-  }
+ohm::Columns as_columns(const ohm::Solver& solver, const MatrixIn<double>& b, const MatrixInOut<double>& x) {
+  require(b.shape(0) == solver.null_space().component.size() && x.shape(0) == b.shape(0) && x.shape(1) == b.shape(1),
+          "b and x must have one row per node and equal shapes");
+  const auto count = static_cast<std::int64_t>(b.shape(1));
+  return {b.data(), x.data(), count, count};
+}
 
-  void precondition(MatrixIn<double> b, MatrixInOut<double> x) {
-    const auto columns = check(b, x);
-    nb::gil_scoped_release release;
-    solver_->precondition(columns);
-  }
-
-  template <auto Question>
-  auto ask() const {
-    return ((*solver_).*Question)();
-  }
-
- private:
-  ohm::Columns check(const MatrixIn<double>& b, const MatrixInOut<double>& x) const {
-    require(b.shape(0) + 1 == indptr_.size() && x.shape(0) == b.shape(0) && x.shape(1) == b.shape(1),
-            "b and x must have one row per node and equal shapes");
-    const auto count = static_cast<std::int64_t>(b.shape(1));
-    return {b.data(), x.data(), count, count};
-  }
-
-  ArrayIn<std::int64_t> indptr_;
-  ArrayIn<std::int32_t> indices_;
-  ArrayIn<double> weights_;
-  std::optional<ArrayIn<double>> ground_;
-  std::optional<ohm::Solver> solver_;
-};
+auto solve(ohm::Solver& solver, MatrixIn<double> b, MatrixInOut<double> x, double tolerance,
+           std::int32_t max_iterations) {
+  const ohm::Columns columns = as_columns(solver, b, x);
+  const auto reports = without_gil([&] { return solver.solve(columns, tolerance, max_iterations); });
+  const auto each = [&]<class T>(const auto& take) {
+    std::vector<T> values;
+    for (const ohm::ColumnReport& report : reports) values.push_back(take(report));
+    return to_numpy(std::move(values));
+  };
+  return std::tuple(each.operator()<std::int32_t>([](const auto& report) { return report.iterations; }),
+                    each.operator()<double>([](const auto& report) { return report.residual; }),
+                    each.operator()<double>([](const auto& report) { return report.projected_out; }),
+                    each.operator()<std::uint8_t>([](const auto& report) {
+                      return report.outcome == ohm::Outcome::rounding;
+                    }));
+}
 
 void bind_solver(nb::module_& m) {
   nb::enum_<ohm::Method>(m, "Method")
@@ -125,18 +104,19 @@ void bind_solver(nb::module_& m) {
       .value("diagonal", ohm::Method::diagonal)
       .value("cholesky", ohm::Method::cholesky)
       .value("direct", ohm::Method::direct);
-  nb::class_<Solver>(m, "Solver", "Trusts what is in the arrays: they come from a Graph.")
-      .def(nb::init<ArrayIn<std::int64_t>, ArrayIn<std::int32_t>, ArrayIn<double>,
-                    std::optional<ArrayIn<double>>, ohm::Method, std::uint64_t, int>(),
-           "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
+  nb::class_<ohm::Solver>(m, "Solver", "Trusts what is in the arrays: they come from a Graph.")
+      .def("__init__", make_solver, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+           nb::keep_alive<1, 5>(), "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
-      .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a, "max_iterations"_a,
+      .def("solve", solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a, "max_iterations"_a,
            "Overwrites x. Returns for each column: iterations, residual, fraction projected out, limited by rounding.")
-      .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
-      .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
-      .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)
-      .def_prop_ro("factor_entries", &Solver::ask<&ohm::Solver::factor_entries>)
-      .def_prop_ro("setup_seconds", &Solver::ask<&ohm::Solver::setup_seconds>);
+      .def("precondition", [](ohm::Solver& self, MatrixIn<double> b, MatrixInOut<double> x) {
+        without_gil([&, columns = as_columns(self, b, x)] { self.precondition(columns); });
+      }, "b"_a.noconvert(), "x"_a.noconvert())
+      .def_prop_ro("method", &ohm::Solver::method)
+      .def_prop_ro("reason", &ohm::Solver::reason)
+      .def_prop_ro("factor_entries", &ohm::Solver::factor_entries)
+      .def_prop_ro("setup_seconds", &ohm::Solver::setup_seconds);
   m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
 }
 
@@ -150,30 +130,16 @@ void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t>
   ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
 }
 
-// Pairs of nodes, with weights if they are edges, and the sums of their estimates.
-void require_pairs(const ArrayIn<std::int32_t>& u, const ArrayIn<std::int32_t>& v,
-                   const std::optional<ArrayIn<double>>& w, std::size_t squares, std::size_t products) {
-  const std::size_t size = u.size();
-  require(v.size() == size && (!w || w->size() == size) && squares == size && products == size,
-          "arrays of pairs must have the same length");
-}
-
 void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
                    std::optional<ArrayIn<double>> w, std::uint64_t seed, std::uint64_t round, int threads,
                    ArrayInOut<double> squares, ArrayInOut<double> products) {
   require(z.shape(1) == ohm::kSketchColumns, "z has the wrong shape");
-  require_pairs(u, v, w, squares.size(), products.size());
+  const std::size_t size = u.size();
+  require(v.size() == size && (!w || w->size() == size) && squares.size() == size && products.size() == size,
+          "arrays of pairs must have the same length");
   nb::gil_scoped_release release;
   ohm::add_estimates(z.data(), as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, seed, round,
                      threads, squares.data(), products.data());
-}
-
-void combine_estimates(ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, std::optional<ArrayIn<double>> w,
-                       ArrayIn<double> degrees, double q, ArrayInOut<double> squares, ArrayIn<double> products) {
-  require_pairs(u, v, w, squares.size(), products.size());
-  nb::gil_scoped_release release;
-  ohm::combine_estimates(as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, degrees.data(), q,
-                         squares.data(), products.data());
 }
 
 void bind_resistance(nb::module_& m) {
@@ -182,8 +148,6 @@ void bind_resistance(nb::module_& m) {
         "weights"_a.noconvert(), "seed"_a, "round"_a, "threads"_a, "y"_a.noconvert());
   m.def("add_estimates", add_estimates, "z"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
         "w"_a.noconvert().none(), "seed"_a, "round"_a, "threads"_a, "squares"_a.noconvert(), "products"_a.noconvert());
-  m.def("combine_estimates", combine_estimates, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(),
-        "degrees"_a.noconvert(), "q"_a, "squares"_a.noconvert(), "products"_a.noconvert());
 }
 
 }  // namespace

@@ -19,96 +19,80 @@
 namespace ohm::python {
 namespace {
 
+// The rows of x, which are not copied, in panels.
+template <class Value>
+struct PointIndex {
+  const Value* x;
+  Panels panels;
+};
+
 // ---- neighbours ---------------------------------------------------------------------------------
 
 // (index, squared distance), k entries per point.
 using Pair = std::tuple<ArrayOut<std::int32_t>, ArrayOut<double>>;
 Pair to_pair(Neighbours&& found) { return {to_numpy(std::move(found.index)), to_numpy(std::move(found.square))}; }
 
-// Both hold the array whose rows the search reads.
-template <class Value>
-struct Search {
-  Search(MatrixIn<Value> points, std::int64_t k, int threads)
-      : x(std::move(points)),
-        nearest(without_gil([&] {
-          require(1 <= k && k < static_cast<std::int64_t>(x.shape(0)), "k must lie between 1 and n - 1");
-          return Nearest<Value>(x.data(), x.shape(0), x.shape(1), k, threads);
-        })) {}
-  MatrixIn<Value> x;
-  Nearest<Value> nearest;
-};
+using Offsets = ArrayIn<std::int64_t>;
+using Columns = ArrayIn<std::int32_t>;
 
+// Arrays of scipy, whose contents its full check guarantees.
 template <class Value>
-struct Index {
-  Index(MatrixIn<Value> points, int threads)
-      : x(std::move(points)),
-        panels(without_gil([&] { return Panels(x.data(), x.shape(0), x.shape(1), threads); })) {}
-  MatrixIn<Value> x;
-  Panels panels;
-};
+SparseRows<Value> as_rows(const Offsets& offsets, const Columns& columns, const ArrayIn<Value>& values) {
+  require(offsets.size() > 0 && columns.size() == values.size() &&
+              offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(values.size()),
+          "the arrays of a CSR matrix do not fit together");
+  return {as_span(offsets), as_span(columns), as_span(values)};
+}
 
-template <class Value>
-struct SparseIndex {
-  using Offsets = ArrayIn<std::int64_t>;
-  using Columns = ArrayIn<std::int32_t>;
-  SparseIndex(Offsets offsets, Columns columns, ArrayIn<Value> values, std::int64_t dims)
-      : o(std::move(offsets)),
-        c(std::move(columns)),
-        v(std::move(values)),
-        nearest(without_gil([&] { return SparseNearest<Value>(as_rows(o, c, v, dims), dims); })) {}
-  // Arrays of scipy, whose contents its full check guarantees.
-  static SparseRows<Value> as_rows(const Offsets& offsets, const Columns& columns, const ArrayIn<Value>& values,
-                                   std::int64_t dims) {
-    require(offsets.size() > 0 && columns.size() == values.size() &&
-                offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(values.size()) && dims >= 1,
-            "the arrays of a CSR matrix do not fit together");
-    return {as_span(offsets), as_span(columns), as_span(values)};
-  }
-  Offsets o;
-  Columns c;
-  ArrayIn<Value> v;
-  SparseNearest<Value> nearest;
-};
-
+// Indices read the points of their arrays, which keep_alive keeps as long as the index.
 template <class Value>
 void bind_dense(nb::module_& m, const std::string& suffix) {
-  nb::class_<Search<Value>>(m, ("Nearest" + suffix).c_str(), "Search for the neighbours of all points.")
-      .def(nb::init<MatrixIn<Value>, std::int64_t, int>(), "x"_a.noconvert(), "k"_a, "threads"_a)
-      .def("advance", [](Search<Value>& self, int threads) {
-        return without_gil([&] { return self.nearest.advance(threads); });
+  using Search = Nearest<Value>;
+  nb::class_<Search>(m, ("Nearest" + suffix).c_str(), "Search for the neighbours of all points.")
+      .def("__init__", [](Search* self, MatrixIn<Value> x, std::int64_t k, int threads) {
+        require(1 <= k && k < static_cast<std::int64_t>(x.shape(0)), "k must lie between 1 and n - 1");
+        without_gil([&] { new (self) Search(x.data(), x.shape(0), x.shape(1), k, threads); });
+      }, nb::keep_alive<1, 2>(), "x"_a.noconvert(), "k"_a, "threads"_a)
+      .def("advance", [](Search& self, int threads) {
+        return without_gil([&] { return self.advance(threads); });
       }, "threads"_a, "Do a part of the work; False if nothing was left.")
-      .def_prop_ro("fraction", [](const Search<Value>& self) { return self.nearest.fraction(); })
-      .def("take", [](Search<Value>& self) { return to_pair(self.nearest.take()); });
-  nb::class_<Index<Value>>(m, ("PointIndex" + suffix).c_str(), "Points among which neighbours of others are found.")
-      .def(nb::init<MatrixIn<Value>, int>(), "x"_a.noconvert(), "threads"_a)
-      .def("find", [](const Index<Value>& self, MatrixIn<Value> queries, std::int64_t k, int threads) {
-        require(queries.shape(1) == self.x.shape(1), "queries must have the coordinates of the points");
-        require(1 <= k && k <= self.panels.n(), "k must lie between 1 and n");
+      .def_prop_ro("fraction", &Search::fraction)
+      .def("take", [](Search& self) { return to_pair(self.take()); });
+  using Index = PointIndex<Value>;
+  nb::class_<Index>(m, ("PointIndex" + suffix).c_str(), "Points among which neighbours of others are found.")
+      .def("__init__", [](Index* self, MatrixIn<Value> x, int threads) {
+        without_gil([&] { new (self) Index{x.data(), Panels(x.data(), x.shape(0), x.shape(1), threads)}; });
+      }, nb::keep_alive<1, 2>(), "x"_a.noconvert(), "threads"_a)
+      .def("find", [](const Index& self, MatrixIn<Value> queries, std::int64_t k, int threads) {
+        const std::int64_t n = self.panels.n();
+        require(static_cast<std::int64_t>(queries.shape(1)) == self.panels.dims(),
+                "queries must have the coordinates of the points");
+        require(1 <= k && k <= n, "k must lie between 1 and n");
         return to_pair(without_gil([&] {
-          return nearest_of<Value>(self.panels, self.x.data(), queries.data(), queries.shape(0), k, threads);
+          return nearest_of<Value>(self.panels, self.x, queries.data(), queries.shape(0), k, threads);
         }));
       }, "queries"_a.noconvert(), "k"_a, "threads"_a);
 }
 
 template <class Value>
 void bind_sparse(nb::module_& m, const std::string& suffix) {
-  using Self = SparseIndex<Value>;
+  using Self = SparseNearest<Value>;
   nb::class_<Self>(m, ("SparseIndex" + suffix).c_str(), "Rows of a CSR matrix among which neighbours are found.")
-      .def(nb::init<typename Self::Offsets, typename Self::Columns, ArrayIn<Value>, std::int64_t>(),
-           "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "dims"_a)
+      .def("__init__", [](Self* self, Offsets offsets, Columns columns, ArrayIn<Value> values, std::int64_t dims) {
+        const auto rows = as_rows(offsets, columns, values);
+        without_gil([&] { new (self) Self(rows, dims); });
+      }, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), "indptr"_a.noconvert(),
+           "indices"_a.noconvert(), "data"_a.noconvert(), "dims"_a)
       .def("find_own", [](const Self& self, std::int64_t k, std::int64_t begin, std::int64_t end, int threads) {
-        require(1 <= k && k < self.nearest.n(), "k must lie between 1 and n - 1");
-        require(0 <= begin && begin <= end && end <= self.nearest.n(), "no such points");
-        return to_pair(without_gil([&] {
-          return self.nearest.find(Self::as_rows(self.o, self.c, self.v, self.nearest.dims()), k, true, begin, end,
-                                   threads);
-        }));
+        require(1 <= k && k < self.n(), "k must lie between 1 and n - 1");
+        require(0 <= begin && begin <= end && end <= self.n(), "no such points");
+        return to_pair(without_gil([&] { return self.find(self.points(), k, true, begin, end, threads); }));
       }, "k"_a, "begin"_a, "end"_a, "threads"_a)
-      .def("find", [](const Self& self, typename Self::Offsets offsets, typename Self::Columns columns,
-                      ArrayIn<Value> values, std::int64_t k, int threads) {
-        require(1 <= k && k <= self.nearest.n(), "k must lie between 1 and n");
-        const auto rows = Self::as_rows(offsets, columns, values, self.nearest.dims());
-        return to_pair(without_gil([&] { return self.nearest.find(rows, k, false, 0, rows.size(), threads); }));
+      .def("find", [](const Self& self, Offsets offsets, Columns columns, ArrayIn<Value> values, std::int64_t k,
+                      int threads) {
+        require(1 <= k && k <= self.n(), "k must lie between 1 and n");
+        const auto rows = as_rows(offsets, columns, values);
+        return to_pair(without_gil([&] { return self.find(rows, k, false, 0, rows.size(), threads); }));
       }, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "k"_a, "threads"_a);
 }
 

@@ -222,7 +222,8 @@ void bind_windows(nb::module_& m) {
   c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
                        double offset, std::int64_t max_rows, double horizon, int threads, bool grows,
                        std::optional<State> state) {
-    const WindowOptions options{seed, epsilon, constant, offset, max_rows, horizon, threads, grows};
+    const SamplerOptions options{.seed = seed, .epsilon = epsilon, .constant = constant, .offset = offset,
+                                 .max_rows = max_rows, .threads = threads, .grows = grows, .horizon = horizon};
     if (!state) return void(new (self) WindowSampler(n_nodes, options));
     WindowSampler::State read;
     visit_window_state(read, [&](const char* name, auto& field) { read_field(*state, name, field); });

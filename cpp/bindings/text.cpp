@@ -299,7 +299,6 @@ void bind_parser(nb::module_& m) {
            "Hashes of the ids of events in the latest text.")
       .def_prop_rw("latest", &EdgeText::latest, &EdgeText::set_latest, "Later times are faults.")
       .def_prop_ro("n_consumed", &EdgeText::n_consumed)
-      .def_prop_ro("next_line", &EdgeText::next_line)
       .def_prop_ro("n_faults", &EdgeText::n_faults)
       .def_prop_ro("first_fault", [](const EdgeText& self) { return self.first_fault(); });
   m.def("split_line", [](nb::bytes line, const TextLayout& layout) -> std::optional<std::vector<nb::bytes>> {

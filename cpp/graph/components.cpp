@@ -48,34 +48,9 @@ Components components(const Triangle& edges, Crew& crew) {
   return number_sets(std::move(parent));
 }
 
-template <class Index, class Weight>
-std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       std::span<const std::int32_t> component, std::span<std::int32_t> parent) {
-  const auto n = std::ssize(parent);
-  std::int64_t lost = -1;
-  for (std::int64_t e = 0; e < std::ssize(u); ++e) {
-    if (u[e] == v[e]) continue;
-    if (!(weight_at(w, e) > 0.0)) continue;
-    const bool inside = u[e] < n && v[e] < n;
-    if (lost < 0 && (!inside || component[u[e]] != component[v[e]])) lost = e;
-    if (!inside) continue;
-    const auto a = static_cast<std::int32_t>(u[e]);
-    const auto b = static_cast<std::int32_t>(v[e]);
-    if (parent[a] == parent[b]) continue;  // nearly always, after a while
-    join_sets(parent, a, b);
-  }
-  return lost;
-}
-
 void find_roots(std::span<std::int32_t> parent) {
   // Parents come first, so theirs are replaced already.
   for (std::int32_t& node : parent) node = parent[node];
 }
-
-#define OHM_INSTANTIATE(Index, Weight)                                                             \
-  template std::int64_t join_ends(std::span<const Index>, std::span<const Index>,                  \
-                                  std::span<const Weight>, std::span<const std::int32_t>, std::span<std::int32_t>);
-OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
-#undef OHM_INSTANTIATE
 
 }  // namespace ohm

@@ -45,12 +45,6 @@ struct Components {
 Components components(const CsrView& graph);
 Components components(const Triangle& edges, Crew& crew = alone);
 
-// Joins the ends of edges of positive weight in `parent`. Returns the position of the first edge that joins two of the
-// given components, or has an end outside 0, ..., n - 1; -1 if there is none.
-template <class Index, class Weight>
-std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       std::span<const std::int32_t> component, std::span<std::int32_t> parent);
-
 template <class Visit>
 void visit_joining(const Triangle& edges, std::span<const unsigned char> group, unsigned char wanted,
                    std::span<const std::int32_t> parent, Crew& crew, Visit&& visit) {
@@ -58,16 +52,6 @@ void visit_joining(const Triangle& edges, std::span<const unsigned char> group, 
     std::int32_t u;
     std::int64_t e;
   };
-  if (crew.size() == 1) {  // all are visited
-    std::int32_t u = 0;
-    for (std::int64_t e = 0; e < edges.edges(); ++e) {
-      if (!group.empty()) e = std::find(group.begin() + e, group.end(), wanted) - group.begin();
-      if (e == edges.edges()) return;
-      while (edges.start[u + 1] <= e) ++u;
-      if (!visit(u, edges.other[e], e)) return;
-    }
-    return;
-  }
   constexpr std::int64_t kPiece = 1 << 13;
   const std::int64_t most = 4 * crew.size();  // pieces before the sets are joined
   const auto root = [&](std::int32_t node) {

@@ -39,8 +39,7 @@ struct BuiltCsr {
 // are one). Parallel edges, in either direction, are summed in the order of the input; self-loops and zero weights are
 // dropped and counted. u and v (and w) have the same length.
 //
-// Time O(n + edges). Besides the result it needs 12 bytes per edge (8 with float weights, 4 without weights), and twice
-// that before the result exists, unless the edges are in order and u < v.
+// Besides the result it needs 12 bytes per edge; before the result exists, 28 (24 with float weights, 20 without).
 //
 // Instantiated for Index int32 and int64, Weight float, double and Unit.
 template <class Index, class Weight>
@@ -48,15 +47,17 @@ std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Inde
                                             std::span<const Index> v, std::span<const Weight> w);
 
 // The edges of a graph, each once: row u holds the neighbours above u, in order.
-struct Triangle {
+template <class Weight>
+struct TriangleOf {
   std::vector<std::int64_t> start;  // n + 1
   Buffer<std::int32_t> other;
-  Buffer<float> weight;
+  Buffer<Weight> weight;
   Buffer<float> probability;  // of the rows of a sampler, see sort_edges; empty for other graphs
   Buffer<double> time;   // of the rows of a sampler with a half-life; empty for other graphs
   std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
 };
+using Triangle = TriangleOf<float>;
 
 // Like build_csr, for edges that are known to be valid: for others it throws std::invalid_argument, or
 // std::overflow_error if the sum of parallel ones exceeds the largest float. The first `n_sorted` edges must be in
@@ -77,10 +78,10 @@ Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<c
 // Sums of the weights at each node.
 std::vector<double> degrees(const Triangle& edges);
 
-// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double.
-template <class Weight>
-void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
-            Buffer<Weight>& weight, Crew& crew = alone);
+// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double, as precise as `From`.
+template <class From, class Weight>
+void mirror(const TriangleOf<From>& edges, double scale, std::vector<std::int64_t>& start,
+            Buffer<std::int32_t>& index, Buffer<Weight>& weight, Crew& crew = alone);
 
 // The smallest and the largest value; zeros if there is none.
 std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew);

@@ -119,14 +119,6 @@ std::int64_t most_edges(std::int32_t n, std::int64_t columns, int threads) {
   return is_large || (threads > 1 && are_many) ? kSortedEdges : 0;
 }
 
-// Memory that is not touched before it is used.
-template <class T>
-std::unique_ptr<T[]> make_room(std::int64_t size) {
-  auto room = std::make_unique_for_overwrite<T[]>(size);
-  prefer_huge_pages(room.get(), size * sizeof(T));
-  return room;
-}
-
 // What was found in a part of the edges.
 struct Found {
   std::int64_t count = 0;  // edges that may join sets
@@ -140,10 +132,6 @@ OHM_INLINE Ends compare_ends(const Joined& to, std::int64_t a, std::int64_t b, s
   if (a == b || !(weight > 0.0)) return Ends::together;
   if (a >= n || b >= n || to.component[a] != to.component[b]) return Ends::lost;
   return to.parent[a] == to.parent[b] ? Ends::together : Ends::apart;  // together nearly always, after a while
-}
-
-void join_pair(const Joined& to, std::int32_t n, std::int64_t a, std::int64_t b) {
-  join_sets({to.parent, static_cast<std::size_t>(n)}, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
 }
 
 }  // namespace
@@ -178,29 +166,35 @@ void EdgePass::finish() {
   if (collected_ > 0) add_collected();
 }
 
+void EdgePass::join_pair(std::int64_t a, std::int64_t b) {
+  const std::span parent(joined_->parent, static_cast<std::size_t>(n_));
+  join_sets(parent, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+}
+
 template <class Index, class Weight>
 void EdgePass::collect(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
   const std::int64_t count = std::ssize(u);
-  if (!u_) u_ = make_room<std::int32_t>(most_), v_ = make_room<std::int32_t>(most_);
-  if (!w.empty() && !w_) w_ = make_room<double>(most_);
-  if (!w.empty() && !is_weighted_) std::fill_n(w_.get(), collected_, 1.0);
+  u_.resize(most_);
+  v_.resize(most_);
+  if (!w.empty()) w_.resize(most_);
+  if (!w.empty() && !is_weighted_) std::fill_n(w_.begin(), collected_, 1.0);
   is_weighted_ = is_weighted_ || !w.empty();
   const auto copy = [&](const auto* from, auto* to) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::decay_t<decltype(*to)>>(from[i]);
   };
-  copy(u.data(), u_.get() + collected_);
-  copy(v.data(), v_.get() + collected_);
+  copy(u.data(), u_.data() + collected_);
+  copy(v.data(), v_.data() + collected_);
   if (!w.empty()) {
-    if constexpr (!std::is_same_v<Weight, Unit>) copy(w.data(), w_.get() + collected_);
+    if constexpr (!std::is_same_v<Weight, Unit>) copy(w.data(), w_.data() + collected_);
   } else if (is_weighted_) {
-    std::fill_n(w_.get() + collected_, count, 1.0);
+    std::fill_n(w_.begin() + collected_, count, 1.0);
   }
   collected_ += count;
 }
 
 void EdgePass::add_collected() {
   const auto count = static_cast<std::size_t>(collected_);
-  const std::span<const std::int32_t> u(u_.get(), count), v(v_.get(), count);
+  const auto u = std::span<const std::int32_t>(u_).first(count), v = std::span<const std::int32_t>(v_).first(count);
   const auto add = [&](auto w) {
     if (collected_ < kPart) {
       add_in_order(u, v, w);
@@ -209,7 +203,7 @@ void EdgePass::add_collected() {
     }
   };
   if (is_weighted_) {
-    add(std::span<const double>(w_.get(), count));
+    add(std::span<const double>(w_).first(count));
   } else {
     add(std::span<const Unit>());
   }
@@ -232,9 +226,11 @@ void EdgePass::add_in_order(std::span<const Index> u, std::span<const Index> v, 
     }
   };
   const auto join = [&] {
-    const auto n = static_cast<std::size_t>(n_);
-    const std::int64_t at = join_ends(u, v, w, std::span(joined_->component, n), std::span(joined_->parent, n));
-    if (at >= 0 && !lost_) lost_ = {u[at], v[at]};
+    for (std::int64_t e = 0; e < edges; ++e) {
+      const Ends ends = compare_ends(*joined_, u[e], v[e], n_, weight_at(w, e));
+      if (ends == Ends::lost && !lost_) lost_ = {u[e], v[e]};
+      if (ends != Ends::together && u[e] < n_ && v[e] < n_) join_pair(u[e], v[e]);
+    }
   };
   // These have nothing in common, so that each can have its thread.
   parallel_for(edges < kPart ? 1 : threads_, around_ || joined_ ? 3 : 1, [&](std::int64_t task) {
@@ -257,12 +253,12 @@ template <class Index, class Weight>
 void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
   constexpr bool weighted = !std::is_same_v<Weight, Unit>;
   const std::int64_t edges = std::ssize(u), parts = (edges + kPart - 1) / kPart;
-  if (!halves_) halves_ = make_room<Half>(2 * most_);
-  if (weighted && !weights_) weights_ = make_room<double>(2 * most_);
+  halves_.resize(2 * most_);
+  if (weighted) weights_.resize(2 * most_);
   places_.assign(parts * ranges_, 0);
   std::vector<Found> found(joined_ ? parts : 0);
-  Half* halves = halves_.get();
-  double* weights = weights_.get();
+  Half* halves = halves_.data();
+  double* weights = weights_.data();
   const Block to{x_, y_, columns_};
   const auto is_known = [&](std::int64_t e) { return u[e] < n_ && v[e] < n_; };
   const auto for_edges = [&](std::int64_t part, const auto& f) {
@@ -296,7 +292,7 @@ void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, st
   for (std::int64_t part = 0; part < std::ssize(found); ++part) {
     if (found[part].lost >= 0 && !lost_) lost_ = {u[found[part].lost], v[found[part].lost]};
     for (std::int64_t i = part * kPart; i < part * kPart + found[part].count; ++i) {
-      join_pair(*joined_, n_, u[halves[i].node], v[halves[i].node]);
+      join_pair(u[halves[i].node], v[halves[i].node]);
     }
   }
   // 3.

@@ -13,10 +13,10 @@
 // cache. This is fastest for large x, and for many threads, because hardly anything is left that only one can do.
 #pragma once
 
+#include "base/huge_pages.hpp"
 #include "graph/edges.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -59,6 +59,7 @@ class EdgePass {
   // After `finish`: the first edge of positive weight between two of the given components, or with an end above n - 1.
   std::optional<std::pair<std::int64_t, std::int64_t>> lost() const { return lost_; }
 
+  std::int32_t n() const { return n_; }
   // The most memory that a pass takes beside x and y.
   static std::int64_t bytes(std::int32_t n, std::int64_t columns, int threads);
 
@@ -74,6 +75,7 @@ class EdgePass {
   template <class Index, class Weight>
   void collect(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
   void add_collected();
+  void join_pair(std::int64_t a, std::int64_t b);
 
   std::int32_t n_;
   const double* x_;
@@ -90,10 +92,10 @@ class EdgePass {
   bool is_weighted_ = false;  // whether some collected edge has a weight
   int shift_ = 0;             // a range has 2^shift nodes
   std::int64_t ranges_ = 0;
-  std::unique_ptr<std::int32_t[]> u_, v_;  // collected edges
-  std::unique_ptr<double[]> w_;
-  std::unique_ptr<Half[]> halves_;
-  std::unique_ptr<double[]> weights_;  // of the halves
+  Buffer<std::int32_t> u_, v_;  // collected edges
+  Buffer<double> w_;
+  Buffer<Half> halves_;
+  Buffer<double> weights_;  // of the halves
   std::vector<std::uint32_t> places_;  // for each thread and range
 };
 

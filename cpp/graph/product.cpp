@@ -70,12 +70,11 @@ template <class Index, class Weight>
 void add_degrees(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                  std::span<double> degrees) {
   const std::int64_t n = std::ssize(degrees);
-  for (std::size_t e = 0; e < u.size(); ++e) {
+  for (std::int64_t e = 0; e < std::ssize(u); ++e) {
     const std::int64_t a = u[e];
     const std::int64_t b = v[e];
     if (a >= n || b >= n || a == b) continue;
-    double weight = 1.0;
-    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
+    const double weight = weight_at(w, e);
     degrees[a] += weight;
     degrees[b] += weight;
   }

@@ -1,17 +1,19 @@
-// Edges to a Triangle, by several threads.
+// Edges to a Triangle, by several threads, and to CSR.
 //
 //   1. each piece of the edges is spread over buckets, which are ranges of the smaller endpoint, in input order;
 //   2. each bucket is sorted by both endpoints, with a radix sort that keeps the order of parallel edges. A bucket and
 //      its copy fit the cache;
 //   3. each bucket is merged with the edges that are sorted already, and parallel edges are summed.
 //
-// Sums are in input order, so neither pieces nor buckets change a bit.
+// Sums are in input order, so neither pieces nor buckets change a bit. `mirror` makes both halves of the matrix from the
+// result, which moves less memory than sorting both would.
 #include "graph/csr.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -81,9 +83,10 @@ struct TimedSum : SampledSum {
   }
 };
 
-// `Weights` is an array of Weight: a span, SampledRows or TimedRows.
-template <class Weight, class Weights>
+// `Weights` is a span, SampledRows or TimedRows; `Real` is the type of sums of weights in the result.
+template <class Index, class Weights, class Real>
 class Sorter {
+  using Weight = decltype(weight_at(Weights(), 0));
   static constexpr bool kTimed = std::is_same_v<Weight, TimedSampled>;
   static constexpr bool kSampled = kTimed || std::is_same_v<Weight, Sampled>;
   using Sum = std::conditional_t<kTimed, TimedSum, std::conditional_t<kSampled, SampledSum, PlainSum>>;
@@ -91,19 +94,18 @@ class Sorter {
   struct Edge {
     std::int32_t lower;
     std::int32_t higher;
-    Weight weight;
+    [[no_unique_address]] Weight weight;
     std::uint64_t key(int bits) const {
       return static_cast<std::uint64_t>(lower) << bits | static_cast<std::uint64_t>(higher);
     }
   };
-  using Edges = std::unique_ptr<Edge[]>;
 
  public:
-  Sorter(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v, Weights w,
-         std::int64_t n_sorted, Crew& crew)
+  Sorter(std::int32_t n, std::span<const Index> u, std::span<const Index> v, Weights w, std::int64_t n_sorted,
+         Crew& crew)
       : n_(n), u_(u), v_(v), w_(w), n_sorted_(n_sorted), crew_(crew) {}
 
-  Triangle run() {
+  TriangleOf<Real> run() {
     choose_buckets();
     spread();
     resize_huge(result_.start, static_cast<std::size_t>(n_) + 1);
@@ -123,12 +125,6 @@ class Sorter {
   }
 
  private:
-  static Edges allocate(std::int64_t size) {
-    auto edges = std::make_unique_for_overwrite<Edge[]>(size);
-    prefer_huge_pages(edges.get(), size * sizeof(Edge));
-    return edges;
-  }
-
   void choose_buckets() {
     const std::int64_t most = std::clamp<std::int64_t>((std::ssize(u_) - n_sorted_) / kBucket, 1, kMostBuckets);
     while (((std::int64_t{n_} - 1) >> shift_) >= most) ++shift_;
@@ -172,12 +168,13 @@ class Sorter {
       for (std::vector<std::int64_t>& of_piece : next) at += std::exchange(of_piece[bucket], at);
     }
     bucket_[n_buckets_] = at;
-    edges_ = allocate(at);
+    edges_.resize(at);
     crew_.run(pieces, [&](std::int64_t piece) {
       std::int64_t* place = next[piece].data();
       for_piece(piece, [&](std::int64_t i) {
         if (u_[i] == v_[i] || weight_at(w_, i) == 0.0) return;
-        const auto [lower, higher] = std::minmax(u_[i], v_[i]);
+        const auto lower = static_cast<std::int32_t>(std::min(u_[i], v_[i]));
+        const auto higher = static_cast<std::int32_t>(std::max(u_[i], v_[i]));
         edges_[place[lower >> shift_]++] = {lower, higher, weight_at(w_, i)};
       });
     });
@@ -186,7 +183,7 @@ class Sorter {
   void sort_bucket(std::int64_t bucket) {
     const int node_bits = std::bit_width(static_cast<std::uint32_t>(n_));
     const std::int64_t size = bucket_[bucket + 1] - bucket_[bucket];
-    Edge* edges = edges_.get() + bucket_[bucket];
+    Edge* edges = edges_.data() + bucket_[bucket];
     const auto before = [&](const Edge& a, const Edge& b) { return a.key(node_bits) < b.key(node_bits); };
     if (std::is_sorted(edges, edges + size, before)) return;
     if (size < kFew) {
@@ -196,9 +193,9 @@ class Sorter {
     const int bits = shift_ + node_bits;  // the others are those of the bucket
     const int digits = (bits + kMostBits - 1) / kMostBits;
     const int digit_bits = (bits + digits - 1) / digits;
-    const auto copy = std::make_unique_for_overwrite<Edge[]>(size);
+    Buffer<Edge> copy(size);
     Edge* from = edges;
-    Edge* to = copy.get();
+    Edge* to = copy.data();
     std::vector<std::uint32_t> place(std::size_t{1} << digit_bits);
     for (int digit = 0; digit < digits; ++digit, std::swap(from, to)) {
       const auto of = [&](const Edge& edge) {
@@ -221,8 +218,8 @@ class Sorter {
       return std::lower_bound(sorted.begin(), sorted.end(), first_node(of)) - sorted.begin();
     };
     const std::int64_t end_sorted = place(bucket + 1);
-    const Edge* edge = edges_.get() + bucket_[bucket];
-    const Edge* end = edges_.get() + bucket_[bucket + 1];
+    const Edge* edge = edges_.data() + bucket_[bucket];
+    const Edge* end = edges_.data() + bucket_[bucket + 1];
     const auto visit_parallel = [&](std::int32_t lower, std::int32_t higher, Sum sum) {
       for (; edge != end && edge->lower == lower && edge->higher == higher; ++edge) sum.add(edge->weight);
       visit(lower, higher, sum);
@@ -233,7 +230,7 @@ class Sorter {
       }
       Sum sum;
       sum.add(weight_at(w_, at));
-      visit_parallel(u_[at], v_[at], sum);
+      visit_parallel(static_cast<std::int32_t>(u_[at]), static_cast<std::int32_t>(v_[at]), sum);
     }
     while (edge != end) visit_parallel(edge->lower, edge->higher, {});
   }
@@ -241,13 +238,13 @@ class Sorter {
   void write_bucket(std::int64_t bucket, std::int64_t e) {
     std::int32_t row = first_node(bucket);
     merge_bucket(bucket, [&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
-      if (!(sum.weight <= std::numeric_limits<float>::max())) {
+      if (std::is_same_v<Real, float> && !(sum.weight <= std::numeric_limits<float>::max())) {
         throw std::overflow_error(
             "the weights of parallel edges add up to more than the largest float32; divide all weights by a constant");
       }
       while (row < lower) result_.start[++row] = e;
       result_.other[e] = higher;
-      result_.weight[e] = static_cast<float>(sum.weight);
+      result_.weight[e] = static_cast<Real>(sum.weight);
       if constexpr (kSampled) result_.probability[e] = sum.probability();
       if constexpr (kTimed) result_.time[e] = sum.time;
       ++e;
@@ -256,27 +253,79 @@ class Sorter {
   }
 
   std::int32_t n_;
-  std::span<const std::int32_t> u_, v_;
+  std::span<const Index> u_, v_;
   Weights w_;
   std::int64_t n_sorted_;
   Crew& crew_;
   int shift_ = 0;  // node i is in bucket i >> shift_
   std::int64_t n_buckets_ = 0;
   std::vector<std::int64_t> bucket_;  // where each starts
-  Edges edges_;
-  Triangle result_;
+  Buffer<Edge> edges_;
+  TriangleOf<Real> result_;
 };
+
+// Validates every edge, dropped ones too, and counts these. `in_order`: none is dropped, and all are in the order of the
+// result, each once.
+template <class Index, class Weight>
+std::optional<EdgeFault> look_at_edges(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
+                                       std::span<const Weight> w, BuiltCsr& built, bool& in_order) {
+  using Reason = EdgeFault::Reason;
+  Index last_u = -1, last_v = -1;
+  for (std::int64_t i = 0; i < std::ssize(u); ++i) {
+    const double weight = weight_at(w, i);
+    if (u[i] < 0 || u[i] >= n) return EdgeFault{Reason::node_u, i, u[i]};
+    if (v[i] < 0 || v[i] >= n) return EdgeFault{Reason::node_v, i, v[i]};
+    // Written so that NaN fails it.
+    if (!(weight >= 0.0 && weight <= std::numeric_limits<double>::max())) {
+      return EdgeFault{Reason::weight, i, 0, weight};
+    }
+    built.n_self_loops += u[i] == v[i];
+    built.n_zero_weights += u[i] != v[i] && weight == 0.0;
+    in_order = in_order && weight > 0.0 && u[i] < v[i] && (last_u < u[i] || (last_u == u[i] && last_v < v[i]));
+    last_u = u[i];
+    last_v = v[i];
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                     std::span<const float> w, std::int64_t n_sorted, std::span<const float> probability,
                     std::span<const double> time, Crew& crew) {
-  if (!time.empty()) {
-    return Sorter<TimedSampled, TimedRows>(n, u, v, {{w, probability}, time}, n_sorted, crew).run();
-  }
-  if (!probability.empty()) return Sorter<Sampled, SampledRows>(n, u, v, {w, probability}, n_sorted, crew).run();
-  return Sorter<float, std::span<const float>>(n, u, v, w, n_sorted, crew).run();
+  const auto sort = [&]<class Weights>(const Weights& weights) {
+    return Sorter<std::int32_t, Weights, float>(n, u, v, weights, n_sorted, crew).run();
+  };
+  if (!time.empty()) return sort(TimedRows{{w, probability}, time});
+  if (!probability.empty()) return sort(SampledRows{w, probability});
+  return sort(w);
 }
+
+template <class Index, class Weight>
+std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
+                                            std::span<const Weight> w) {
+  BuiltCsr built;
+  bool in_order = true;
+  if (const auto fault = look_at_edges(n, u, v, w, built, in_order)) return *fault;
+  const std::int64_t n_sorted = in_order ? std::ssize(u) : 0;
+  const auto edges = Sorter<Index, std::span<const Weight>, double>(n, u, v, w, n_sorted, alone).run();
+  for (std::int64_t e = 0; e < edges.edges(); ++e) {
+    if (std::isfinite(edges.weight[e])) continue;
+    // Finite weights whose sum is infinite: reports the first of the parallel edges.
+    const std::int64_t higher = edges.other[e];
+    const std::int64_t lower = std::upper_bound(edges.start.begin(), edges.start.end(), e) - edges.start.begin() - 1;
+    std::int64_t i = 0;
+    while (std::min(u[i], v[i]) != lower || std::max(u[i], v[i]) != higher || weight_at(w, i) == 0.0) ++i;
+    return EdgeFault{EdgeFault::Reason::overflow, i, 0, weight_at(w, i)};
+  }
+  mirror(edges, 1.0, built.csr.indptr, built.csr.indices, built.csr.weights);
+  return built;
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                 \
+  template std::variant<BuiltCsr, EdgeFault> build_csr<Index, Weight>( \
+      std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
 
 }  // namespace ohm

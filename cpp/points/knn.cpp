@@ -79,6 +79,11 @@ Candidate<Value> select(const Value* d, std::int64_t n, std::int64_t rank, std::
   return *found;
 }
 
+// w[i] = exp(w[i]), at least the smallest normal float: an edge of that weight is not lost.
+OHM_KERNEL void exponentials(std::span<float> w) {
+  for (float& x : w) x = std::max(exponential(x), 0x1.0p-126f);
+}
+
 // 1: an edge; 2: a tie with the k-th neighbour of one end, which the indices decide.
 template <class Value>
 OHM_KERNEL void mark(const Value* d, const Value* reach, Value own, std::int64_t begin, std::int64_t end,
@@ -151,21 +156,18 @@ EdgeBlock neighbour_edges(const Points<Value>& points, std::span<const Value> di
         part.w.push_back(static_cast<float>(-d[j] / scale[i] / scale[j]));
       }
     }
-    exponentials(part.w.data(), std::ssize(part.w));
+    exponentials(part.w);
   });
   if (tasks == 1) return std::move(parts[0]);
-  EdgeBlock all;
-  std::size_t size = 0;
-  for (const EdgeBlock& part : parts) size += part.u.size();
-  all.u.reserve(size);
-  all.v.reserve(size);
-  if (!scale.empty()) all.w.reserve(size);
-  for (const EdgeBlock& part : parts) {
-    all.u.insert(all.u.end(), part.u.begin(), part.u.end());
-    all.v.insert(all.v.end(), part.v.begin(), part.v.end());
-    all.w.insert(all.w.end(), part.w.begin(), part.w.end());
-  }
-  return all;
+  const auto join = [&]<class Column>(Column EdgeBlock::*column) {
+    std::size_t size = 0;
+    for (const EdgeBlock& part : parts) size += (part.*column).size();
+    Column all;
+    all.reserve(size);
+    for (const EdgeBlock& part : parts) all.insert(all.end(), (part.*column).begin(), (part.*column).end());
+    return all;
+  };
+  return {join(&EdgeBlock::u), join(&EdgeBlock::v), join(&EdgeBlock::w)};
 }
 
 NeighbourGraph join_neighbours(std::span<const std::int32_t> index, std::span<const double> square,
@@ -196,7 +198,7 @@ NeighbourGraph join_neighbours(std::span<const std::int32_t> index, std::span<co
     }
     graph.offset[u + 1] = std::ssize(graph.v);
   }
-  exponentials(graph.w.data(), std::ssize(graph.w));
+  exponentials(graph.w);
   return graph;
 }
 

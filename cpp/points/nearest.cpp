@@ -359,11 +359,6 @@ bool Nearest<Value>::advance(int threads) {
 }
 
 template <class Value>
-Neighbours Nearest<Value>::take() {
-  return std::move(found_);
-}
-
-template <class Value>
 Neighbours nearest_of(const Panels& panels, const Value* points, const Value* queries, std::int64_t count,
                       std::int64_t k, int threads) {
   const std::int64_t kept = std::min(k + kSlack, panels.n());

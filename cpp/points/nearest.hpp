@@ -36,7 +36,7 @@ class Nearest {
   bool advance(int threads);
   double fraction() const { return is_done_ ? 1.0 : done_ / total_; }
   std::int64_t n_redone() const { return std::ssize(failed_); }  // points that were searched again
-  Neighbours take();
+  Neighbours take() { return std::move(found_); }
 
  private:
   using Key = std::uint64_t;  // value in the upper half, index in the lower

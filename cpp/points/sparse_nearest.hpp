@@ -28,6 +28,7 @@ class SparseNearest {
  public:
   // The rows must outlive this.
   SparseNearest(SparseRows<Value> points, std::int64_t dims);
+  const SparseRows<Value>& points() const { return points_; }
   std::int64_t n() const { return points_.size(); }
   std::int64_t dims() const { return std::ssize(start_) - 1; }
   // The k nearest points of queries begin..end-1. If `own`, query i is point i, and not its own neighbour.

@@ -21,9 +21,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
-#include <numeric>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 namespace ohm {
@@ -132,7 +130,6 @@ struct Sampler::Round {
   std::vector<std::vector<Candidate>> candidates;  // in pieces
   std::int64_t n_pieces = 0;                       // of candidates that are to be added
   Buffer<Effect> effects;                          // of these candidates
-  std::int64_t n_loops = 0;                        // among the edges, counted if these have no weights
   std::int64_t position = 0;                       // of the first edge in the stream
   std::span<const double> t;                       // of the edges
 };
@@ -196,19 +193,9 @@ void Sampler::take_in_rounds(Crew& crew, const EdgeBatch<Index, Weight>& all, Ro
       }
     }
     const double before = state_.n_expected;  // 4
-    const bool tosses = state_.n_resamples > 0;
-    const std::int64_t taken =
-        tosses ? toss_round(crew, batch, limit, round, waiting) : append_edges(crew, batch, limit);
-    if (tosses && std::is_same_v<Weight, Unit>) {  // 5
-      state_.n_self_loops += round.n_loops;
-      state_.weight_seen[0] += static_cast<double>(taken - round.n_loops);  // as count_edges does
-    } else {
-      const Counts counts = count_edges(batch.u.data(), batch.v.data(), batch.w.empty() ? nullptr : batch.w.data(),
-                                        taken, state_.position, state_.weight_seen);
-      state_.n_self_loops += counts.loops;
-      state_.n_zero_weights += counts.zeros;
-    }
-    state_.position += taken;
+    const std::int64_t taken = state_.n_resamples > 0 ? toss_round(crew, batch, limit, round, waiting)
+                                                      : append_edges(crew, batch, limit);
+    state_.count(batch.u.first(taken), batch.v.first(taken), batch.w.first(batch.w.empty() ? 0 : taken), crew);  // 5
     if (last >= state_.n_nodes) {
       if (taken < count) last = find_last(batch.u.first(taken), batch.v.first(taken), crew);
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
@@ -295,11 +282,6 @@ std::int64_t Sampler::toss_round(Crew& crew, const EdgeBatch<Index, Weight>& bat
   std::vector<std::vector<Candidate>>& candidates = round.candidates;
   candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
   std::vector<double> expected(pieces);
-  std::vector<std::int64_t> loops(pieces);
-  const auto count_part = [&](std::int64_t first, std::int64_t last) {
-    if (!std::is_same_v<Weight, Unit>) return std::int64_t{0};
-    return count_loops(batch.u.subspan(first, last - first), batch.v.subspan(first, last - first));
-  };
   const auto rows_of = [](const Candidate& c) { return c.certain ? 1.0 : 0.5; };
   std::vector<char> is_tossed(pieces);
   std::int64_t used = 0;
@@ -313,9 +295,7 @@ std::int64_t Sampler::toss_round(Crew& crew, const EdgeBatch<Index, Weight>& bat
     if (is_enough) return;
     std::vector<Candidate> found = std::move(candidates[piece]);  // apart from those that other threads write
     found.clear();
-    const std::int64_t begin = piece * kPiece, end = std::min(size, begin + kPiece);
-    toss_edges(batch, begin, end, coins, found);
-    loops[piece] = count_part(begin, end);
+    toss_edges(batch, piece * kPiece, std::min(size, (piece + 1) * kPiece), coins, found);
     double rows = 0.0;
     for (const Candidate& c : found) rows += rows_of(c);
     const std::lock_guard lock(guard);  // 2
@@ -333,7 +313,6 @@ std::int64_t Sampler::toss_round(Crew& crew, const EdgeBatch<Index, Weight>& bat
     while (sum < limit) sum += rows_of(found[left++]);
     found.resize(left);
     taken = found.back().position - state_.position + 1;
-    loops[used - 1] = count_part((used - 1) * kPiece, taken);
   }
   // 4
   const std::span<const std::vector<Candidate>> kept(candidates.data(), used);
@@ -342,7 +321,6 @@ std::int64_t Sampler::toss_round(Crew& crew, const EdgeBatch<Index, Weight>& bat
   reserve_rows(most);
   find_effects(crew, embedding(), kept, state_.pairs, round.effects);
   round.n_pieces = used;
-  round.n_loops = std::accumulate(loops.begin(), loops.begin() + used, std::int64_t{0});
   round.position = state_.position;
   round.t = batch.t;
   state_.n_expected = sum;

@@ -17,19 +17,15 @@ constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 template <class Index>
 std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew& crew = alone);
 
-// Edges whose ends are the same node.
-template <class Index>
-std::int64_t count_loops(std::span<const Index> u, std::span<const Index> v);
-
 struct Counts {
   std::int64_t loops = 0;
   std::int64_t zeros = 0;  // edges of zero weight that are no loops
 };
 
 // Counts the edges of a batch whose first edge has number `position` in the stream, and adds the weights of the others
-// to the sums that Sampler::State::weight_seen describes.
+// to the sums that SamplerState::weight_seen describes.
 template <class Index, class Weight>
-Counts count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t position,
-                   std::array<double, 8>& weight_seen);
+Counts count_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                   std::int64_t position, std::array<double, 8>& weight_seen, Crew& crew = alone);
 
 }  // namespace ohm

@@ -2,7 +2,6 @@
 
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
-#include "graph/clusters.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +16,6 @@ std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const auto [low, high] = std::minmax(u, v);
   return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
 }
-
-// The random sign of column c: a bit that is set means plus.
-double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
 
 // row += value with the signs of 8 columns, the lowest bits of `signs`: a bit that is set means plus.
 OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t signs) {
@@ -79,14 +75,6 @@ OHM_KERNEL void rough_rows(const Matrix& a, std::uint64_t key, std::int32_t firs
   }
 }
 
-template <class Row>
-void each_row(std::int32_t n, int threads, Row&& row) {
-  parallel_for(threads, (n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = std::min<std::int64_t>(n, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; ++i) row(static_cast<std::int32_t>(i));
-  });
-}
-
 OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square,
                               double& product) {
   double squares = 0.0;
@@ -94,7 +82,7 @@ OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t 
   for (int c = 0; c < kSketchColumns; ++c) {
     const double difference = zu[c] - zv[c];
     squares += difference * difference;
-    products += difference * sign_bit(signs, c);
+    products += difference * ((signs >> c & 1u) != 0 ? 1.0 : -1.0);
   }
   square += squares;
   product = products;
@@ -104,7 +92,12 @@ OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t 
 
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y) {
   const std::uint64_t key = hash(seed, round);
-  each_row(graph.n, threads, [&](std::int32_t i) { sketch_row(graph, key, i, y + std::int64_t{i} * kSketchColumns); });
+  parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      sketch_row(graph, key, static_cast<std::int32_t>(i), y + i * kSketchColumns);
+    }
+  });
 }
 
 void rough_right_hand_sides(const Matrix& laplacian, std::uint64_t key, Row<double, kRoughColumns>* y, Crew& crew) {
@@ -128,24 +121,6 @@ void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<c
       if (!w.empty()) products[i] += (u[i] < v[i] ? product : -product) / std::sqrt(w[i]);
     }
   });
-}
-
-void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const double> w,
-                       const double* degrees, double q, double* squares, const double* products) {
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    double resistance = squares[i] / q;
-    const double weight = w.empty() ? 0.0 : w[i];
-    if (weight > 0.0) {
-      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best weight of the first estimate
-      // is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
-      const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
-      const double weight = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
-      resistance = weight * resistance + (1.0 - weight) * (products[i] / q);
-    }
-    resistance = std::max(resistance, resistance_floor(degrees[u[i]] - weight, degrees[v[i]] - weight, weight));
-    if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);
-    squares[i] = resistance;
-  }
 }
 
 }  // namespace ohm

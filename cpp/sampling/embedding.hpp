@@ -3,8 +3,8 @@
 // R_uv = |x|^2 for x = W^1/2 B L+ (e_u - e_v), one entry per edge of the graph. With random signs s, z = L+ B' W^1/2 s
 // has (z_u - z_v) = s'x, and the mean of (z_u - z_v)^2 over q draws estimates R_uv with relative variance up to 2/q.
 // For an edge e of the graph, s_e (z_u - z_v) / sqrt(w_e) is a second estimate, whose relative variance is (1 - t)/(t
-// q) with t = w_e R_e: it is exact for bridges. The covariance of the two is known too, so they can be combined (see
-// combine_estimates).
+// q) with t = w_e R_e: it is exact for bridges. The covariance of the two is known too, so they can be combined
+// (resistance.py).
 #pragma once
 
 #include "base/simd.hpp"
@@ -33,10 +33,5 @@ void rough_right_hand_sides(const Matrix& laplacian, std::uint64_t key, Row<doub
 void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
                    double* products);
-
-// From sums over q columns to resistances, in `squares`. They are bounded by what the degrees and the edge itself
-// imply: R is at least the resistance if all other nodes are shorted, and at most 1/w.
-void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const double> w,
-                       const double* degrees, double q, double* squares, const double* products);
 
 }  // namespace ohm

@@ -3,12 +3,15 @@
 
 #include "base/huge_pages.hpp"
 #include "graph/csr.hpp"
+#include "sampling/counts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -72,6 +75,21 @@ struct EdgeRows {
   }
 };
 
+struct SamplerOptions {
+  std::uint64_t seed = 0;
+  // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
+  double epsilon = 0.5;
+  double constant = 1.2;  // measured by docs/calibration.md
+  double offset = 0.0;
+  std::int64_t max_rows = 0;  // 0: no budget
+  bool retracts = true;       // false: rows are never dropped ("online")
+  int threads = 1;
+  bool grows = true;  // false: no edge has a new node
+  double half_life = std::numeric_limits<double>::infinity();  // of the weights of edges, see decay.hpp
+  // Of a WindowSampler: rows older than the latest time minus this are dropped.
+  double horizon = std::numeric_limits<double>::infinity();
+};
+
 // The part of a state that all samplers have.
 struct SamplerState {
   std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
@@ -88,8 +106,20 @@ struct SamplerState {
   // all added to the first, which is exact.
   std::array<double, 8> weight_seen = {};
 
+  // Counts edges that have been seen.
+  template <class Index, class Weight>
+  void count(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, Crew& crew = alone) {
+    const Counts counts = count_edges(u, v, w, position, weight_seen, crew);
+    n_self_loops += counts.loops;
+    n_zero_weights += counts.zeros;
+    position += std::ssize(u);
+  }
+
   // Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
   void add(const SamplerState& other, double scale = 1.0) {
+    if (other.position > kMostEdges - position) {
+      throw std::length_error("the sparsifiers have seen more than 2**60 edges");
+    }
     const std::int64_t before = rows.size();
     rows.append(other.rows);
     for (std::int64_t i = before; i < rows.size(); ++i) {
@@ -114,8 +144,7 @@ inline std::int64_t grow(double rows) {
 }
 
 // The beta of one sparsifier of n nodes without a budget.
-template <class Options>
-double usual_beta(const Options& options, std::int64_t n) {
+inline double usual_beta(const SamplerOptions& options, std::int64_t n) {
   return options.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options.offset) /
          (options.epsilon * options.epsilon);
 }

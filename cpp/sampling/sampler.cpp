@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 namespace ohm {
 namespace {
@@ -98,9 +97,6 @@ void Sampler::add(const State& other, double scale) {
 void Sampler::merge(std::span<const State* const> others) {
   Sampler merged(*this);
   for (const State* const other : others) {
-    if (other->position > kMostEdges - merged.state_.position) {
-      throw std::length_error("the sparsifiers have seen more than 2**60 edges");
-    }
     if (std::isfinite(other->latest)) {  // it has a half-life
       const State& state = merged.state_;
       if (other->epoch > state.epoch || !std::isfinite(state.latest)) merged.fade_rows(other->epoch);

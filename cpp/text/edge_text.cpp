@@ -13,8 +13,6 @@
 namespace ohm {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Whether it is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view s) {
   const auto* p = reinterpret_cast<const unsigned char*>(s.data());

@@ -7,7 +7,6 @@
 // with its number. records.hpp says which lines belong together.
 #pragma once
 
-#include "text/layout.hpp"
 #include "text/records.hpp"
 
 #include <cstdint>

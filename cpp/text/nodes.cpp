@@ -1,7 +1,7 @@
 #include "text/nodes.hpp"
 
-#include "base/huge_pages.hpp"
 #include "base/rng.hpp"
+#include "base/simd.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kFirstSlots = 1 << 8;
 constexpr std::int64_t kFirstDirect = 1 << 12;
 constexpr std::int64_t kDirectPerNode = 8;
-constexpr std::int64_t kAhead = 16;
+constexpr std::size_t kAhead = 16;
 
 std::int64_t mask_of(const auto& slots) { return std::ssize(slots) - 1; }
 
@@ -103,33 +103,27 @@ void IntegerNodes::grow_direct() {
   }
 }
 
+// Calls take(i) for each i below `count`, and fetch(i) well before.
+template <class Fetch, class Take>
+OHM_INLINE void ahead(std::size_t count, const Fetch& fetch, const Take& take) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fetch(i + kAhead);
+    take(i);
+  }
+}
+
 template <class Key>
 void IntegerNodes::add_edges(std::span<const Key> u, std::span<const Key> v, std::int32_t* to_u, std::int32_t* to_v) {
-  const std::int64_t count = std::ssize(u);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) {
-      prefetch(u[i + kAhead]);
-      prefetch(v[i + kAhead]);
-    }
-    to_u[i] = number(u[i]);
-    to_v[i] = number(v[i]);
-  }
+  ahead(u.size(), [&](std::size_t i) { prefetch(u[i]), prefetch(v[i]); },
+        [&](std::size_t i) { to_u[i] = number(u[i]), to_v[i] = number(v[i]); });
 }
 
 void IntegerNodes::add(std::span<const std::int64_t> ids, std::int32_t* to) {
-  const std::int64_t count = std::ssize(ids);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) prefetch(ids[i + kAhead]);
-    to[i] = number(ids[i]);
-  }
+  ahead(ids.size(), [&](std::size_t i) { prefetch(ids[i]); }, [&](std::size_t i) { to[i] = number(ids[i]); });
 }
 
 void IntegerNodes::find(std::span<const std::int64_t> ids, std::int32_t* to) const {
-  const std::int64_t count = std::ssize(ids);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) prefetch(ids[i + kAhead]);
-    to[i] = find(ids[i]);
-  }
+  ahead(ids.size(), [&](std::size_t i) { prefetch(ids[i]); }, [&](std::size_t i) { to[i] = find(ids[i]); });
 }
 
 template void IntegerNodes::add_edges(std::span<const std::int32_t>, std::span<const std::int32_t>, std::int32_t*,

@@ -7,11 +7,6 @@
 #include <string>
 
 namespace ohm {
-namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
 
 bool is_below_one(const char* begin, const char* end) {
   const char* const e = std::find_if(begin, end, [](char c) { return c == 'e' || c == 'E'; });

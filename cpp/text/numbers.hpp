@@ -7,6 +7,8 @@
 
 namespace ohm {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // Whether the absolute value of a decimal number without blanks is less than one.
 bool is_below_one(const char* begin, const char* end);
 

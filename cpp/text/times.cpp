@@ -1,15 +1,13 @@
 #include "text/times.hpp"
 
 #include "text/numbers.hpp"
+#include "text/records.hpp"
 
 #include <chrono>
 #include <cstdint>
 
 namespace ohm {
 namespace {
-
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // A place in a text. Each step returns whether it moved.
 struct Cursor {
@@ -103,8 +101,7 @@ const char* parse_date(const char* begin, const char* end, double& value) {
 }
 
 bool parse_time(std::string_view text, bool dates, double& value) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  text = trim(text);
   if (!dates && text.size() > 1 && text[0] == '+') text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   return !text.empty() && (dates ? parse_date : parse_number)(text.data(), end, value) == end;

@@ -12,6 +12,8 @@ from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
+Floats = NDArray[np.float64]
+
 __all__ = ["effective_resistance"]
 
 EXACT_UP_TO = 500  # nodes; up to this size an exact answer takes milliseconds
@@ -117,9 +119,29 @@ def effective_resistance(
         z = solver.solve(y, tol=SKETCH_TOL)  # warns if it does not converge
         _core.add_estimates(z, u, v, w, seed, number, threads, squares, products)
     q = rounds * _core.SKETCH_COLUMNS
-    _core.combine_estimates(u, v, w, g.degrees, q, squares, products)
-    result[todo] = squares
+    result[todo] = _combine(squares / q, products / q, g.degrees[u], g.degrees[v], w)
     return result
+
+
+def _combine(
+    squares: Floats, products: Floats, of_u: Floats, of_v: Floats, w: Floats | None
+) -> Floats:
+    """Combine the two estimates of embedding.hpp; the second one exists for edges, of weight w.
+
+    R is at least the resistance if all other nodes are shorted, and at most 1 / w.
+    """
+    if w is None:
+        return np.asarray(np.maximum(squares, 1.0 / (of_u * of_v / (of_u + of_v))))
+    # With variances 2 (1 - t^2), (1 - t) / t and covariance 2 (1 - t), all over q, the best weight
+    # of the first estimate is (1 - 2 t) / (2 t^2 - 2 t + 1), none beyond t = 1/2.
+    t = np.clip(0.5 * w * (squares + products), 0.0, 1.0)
+    first = np.where(t < 0.5, (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0), 0.0)
+    combined = first * squares + (1.0 - first) * products
+    rest_u, rest_v = of_u - w, of_v - w
+    have_others = (rest_u > 0) & (rest_v > 0)
+    around = np.zeros(len(w))
+    np.divide(rest_u * rest_v, rest_u + rest_v, out=around, where=have_others)
+    return np.asarray(np.minimum(np.maximum(combined, 1.0 / (w + around)), 1.0 / w))
 
 
 def _solve(

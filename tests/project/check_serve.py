@@ -265,6 +265,8 @@ def kill_again_and_again(server: Server, load: Load, kills: int, rng: random.Ran
             time.sleep(rng.uniform(0.0, 1.2))  # while it starts
         else:
             server.wait_until_ready()
+            while not load.acknowledged and not load.faults:  # on a busy machine
+                time.sleep(0.01)
             time.sleep(rng.uniform(0.0, 1.5))
         server.kill()
         if at % 10 == 9:

@@ -48,7 +48,7 @@ def test_changed_products():
     nodes.add(np.arange(40))
     x = RNG.normal(size=(40, 2))
     watched = (x.astype(np.float32), np.array([1, 2]))
-    shared = (nodes, x, np.zeros(40, np.int32), watched, None)
+    shared = (nodes, (x, np.zeros(40, np.int32), watched), None)
     good = Multiplying(ReadOptions()).read((U, V), 0, "partition 0", *shared)
     arrays = unpack_arrays(good.to_bytes(), "it")
     used = 0

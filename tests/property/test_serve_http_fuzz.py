@@ -20,7 +20,7 @@ from serve_cases import serving
 from serve_http import REQUESTS, serve
 
 from ohmlearn.serve.http_limits import Limits
-from ohmlearn.serve.http_page import PAGE
+from ohmlearn.serve.http_table import PAGE
 
 N_REQUESTS = 10_000 if os.environ.get("OHMLEARN_LONG") else 60
 IDS = [f"{method} {path}" for method, path, *_ in REQUESTS]

@@ -26,7 +26,6 @@ from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_
 
 from ohmlearn.cli import main
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve import http_logs
 from ohmlearn.serve.http_logs import logs_to
 from ohmlearn.serve.http_runner import Server, run
 from ohmlearn.serve.service import Service
@@ -255,13 +254,6 @@ def test_damage_is_found(tmp_path):
     assert result.stderr.startswith(f"Error: {file}")
 
 
-def test_an_extra_that_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    result = invoke("serve", tmp_path / "live")
-    assert result.exit_code == 1
-    assert 'install it with pip install "ohmlearn[serve]"' in result.stderr
-
-
 # The runner, in this process.
 
 
@@ -383,16 +375,3 @@ def test_an_error_cannot_forge_lines_of_the_log():
     assert " error   failed error=ValueError: bad\\n2026" in first
     assert "    2026-01-01T00:00:00 info    all is well\\x1b[2J" in others
     assert all(line.startswith("    ") for line in others)
-
-
-def test_few_warnings_are_remembered(monkeypatch):
-    import warnings
-
-    monkeypatch.setattr(http_logs, "MOST_SHOWN", 3)
-    written = io.StringIO()
-    with logs_to("text", written), warnings.catch_warnings():
-        warnings.simplefilter("always")
-        for text in ("a", "a", "b", "c", "d", "a", "d"):
-            warnings.warn(text, stacklevel=1)
-    shown = [line.split()[-1] for line in written.getvalue().splitlines()]
-    assert shown == ["a", "b", "c", "d", "a"]

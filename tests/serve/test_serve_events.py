@@ -20,7 +20,6 @@ from ohmlearn.reading import event_ids
 from ohmlearn.reading.event_ids import hash_values
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve import database
-from ohmlearn.serve.database import Database
 from ohmlearn.serve.kafka_messages import Message, decode_messages
 from ohmlearn.serve.service import Offset, Refused
 
@@ -74,7 +73,9 @@ def test_without_the_option_the_column_is_ignored_and_it_may_come_later(tmp_path
     folder = tmp_path / "s"
     with serving(folder) as service:
         assert service.event_id is None
-        assert Database(folder / "service.sqlite", is_read_only=True)._find_version() == 1
+        with service._database._change() as connection:  # as an earlier version left it
+            connection.execute("DROP TABLE events")
+            connection.execute("PRAGMA user_version = 1")
     with serving(folder, event_id="id") as service:
         receipts = [service.submit(batch_of([1, 2, 1])).result(30) for _ in range(2)]
     assert [(x.n_edges, x.n_repeated) for x in receipts] == [(2, 1), (0, 3)]

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -21,8 +22,7 @@ from serve_http import CSV, REQUESTS, StandIn, serve, wait_for
 from ohmlearn.edge_log import LogError
 from ohmlearn.errors import InputError, Param, Place, Setting
 from ohmlearn.serve import http_endpoints
-from ohmlearn.serve.http_page import FOLDER
-from ohmlearn.serve.http_replies import ExportStream
+from ohmlearn.serve.http_replies import LimitedStream, StreamLimit, in_threads
 from ohmlearn.serve.http_table import FORMS, describe
 from ohmlearn.serve.serve_errors import Refused
 
@@ -409,7 +409,7 @@ def test_every_route_is_described(local):
 
 def test_the_page(local):
     types = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
-    for file in FOLDER.iterdir():
+    for file in Path(http_endpoints.__file__).with_name("page").iterdir():
         answer = local.get("/" if file.name == "index.html" else f"/page/{file.name}")
         assert answer.body == file.read_bytes()
         kind = answer.headers["content-type"]
@@ -545,8 +545,8 @@ def test_an_export_that_is_cancelled_is_closed():
         await asyncio.sleep(60)
 
     async def cancel(pool):
-        running = set()
-        stream = ExportStream(export, pool, running, 1)
+        room = StreamLimit(1, 429, "busy", 1.0)
+        stream = LimitedStream(room, "text/plain", in_threads(export, pool))
         scope = {"type": "http", "method": "GET", "asgi": {"spec_version": "2.4"}}
         task = asyncio.create_task(stream(scope, receive, send))
         await asyncio.to_thread(making.wait, 30)
@@ -555,7 +555,7 @@ def test_an_export_that_is_cancelled_is_closed():
         go.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert running == set()
+        assert room.n_running == 0
 
     with ThreadPoolExecutor(4) as pool:
         asyncio.run(cancel(pool))

@@ -29,8 +29,8 @@ from serve_http import (
 
 from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
-from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_requests import gunzip, parse_json
+from ohmlearn.serve.http_table import PAGE
 from ohmlearn.serve.serve_errors import Refused
 
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph
+from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.graph_map import GraphMap
 
 
@@ -80,10 +81,8 @@ def test_same_updates_give_the_same_bytes():
         for seed in (1, 2):
             graph, _ = make_blocks([150, 150], 0.1, seed=seed)
             layout = graph_map.update(graph, given=[5, 7], suggested=[9])
-            n = layout.nodes.size
-            ids = layout.nodes.tolist()
-            page = layout.describe(seed, ids, [None] * n, [None] * n, [False] * n)
-            written.append(json.dumps(page))
+            rows = Answers.empty(seed, 300).lookup(layout.nodes, layout.nodes.tolist())
+            written.append(json.dumps(layout.describe(seed, rows)))
         return written
 
     assert run() == run()

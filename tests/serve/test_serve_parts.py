@@ -151,10 +151,10 @@ def test_ids_are_found_by_text_or_number():
     names, numbers = NodeTable(), NodeTable()
     names.add(["17", "x"])
     numbers.add([17, -5])
-    ids = [17, "17", "x", "-5", "+17", "017", "", "\ud800", 10**40, "1_7"]
-    assert find_numbers(names, ids).tolist() == [0, 0, 1, -1, -1, -1, -1, -1, -1, -1]
-    assert find_numbers(numbers, ids).tolist() == [0, 0, -1, 1, -1, -1, -1, -1, -1, -1]
-    assert find_numbers(NodeTable(), ids).tolist() == [-1] * 10
+    ids = [17, "17", "x", "-5", "+17", "017", "", 10**40, "1_7"]
+    assert find_numbers(names, ids).tolist() == [0, 0, 1, -1, -1, -1, -1, -1, -1]
+    assert find_numbers(numbers, ids).tolist() == [0, 0, -1, 1, -1, -1, -1, -1, -1]
+    assert find_numbers(NodeTable(), ids).tolist() == [-1] * 9
 
 
 @pytest.mark.parametrize(

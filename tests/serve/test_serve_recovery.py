@@ -81,6 +81,14 @@ def test_an_edge_that_is_ahead_by_more_than_the_memory_is_refused(tmp_path):
         assert "2 were refused" in status["problems"][0]
 
 
+def test_a_window_that_starts_again_without_an_edge(tmp_path):
+    for _ in range(2):
+        with serving(tmp_path / "s", window="1h") as service:
+            service.put_labels(three_labels())
+            wait_for_answers(service)
+            assert service.problems == []
+
+
 def test_without_a_memory_times_stay_as_they_are(tmp_path):
     t = math.floor(time.time()) + 3600.0
     with serving(tmp_path / "s") as service:
@@ -159,7 +167,7 @@ def test_edges_that_are_not_reflected_are_counted_not_subtracted(tmp_path, monke
         monkeypatch.setattr(service._follower, "catch_up", lambda: False)
         pairs = {(min(u, v), max(u, v)) for u, v in zip(U[:1000], V[:1000], strict=True)}
         gone = RawBatch(*np.array(sorted(pairs)).T)
-        assert service.submit_removal(gone).result(30).n_removed == 1000
+        assert service.submit(gone, is_removal=True).result(30).n_removed == 1000
         send(service, part=slice(1000, 2000))
         assert service.status()["edges"] == 1000
         assert service.status()["unsampled_edges"] == 2000

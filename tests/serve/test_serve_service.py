@@ -170,13 +170,13 @@ def test_removed_edges_do_not_count(tmp_path):
         send(service, EDGES)
         service.put_labels(three_labels()[:7])
         pairs = RawBatch(u[gone], v[gone])
-        receipt = service.submit_removal(pairs, batch_id="r").result(30)
+        receipt = service.submit(pairs, batch_id="r", is_removal=True).result(30)
         assert receipt.n_removed == len(gone)
         assert not service.submit(RawBatch(u[:0], v[:0]), batch_id="r").result(30).repeated
-        again = service.submit_removal(pairs, batch_id="r").result(30)
+        again = service.submit(pairs, batch_id="r", is_removal=True).result(30)
         assert again.repeated
         assert again.n_removed == len(gone)
-        missing = service.submit_removal(RawBatch(np.array([7]), np.array([8]))).result(30)
+        missing = service.submit(RawBatch(np.array([7]), np.array([8])), is_removal=True).result(30)
         assert missing.n_missing == 1
         wait_for_answers(service)
         assert not service.lookup([7])["results"][0]["reached"]
@@ -248,8 +248,12 @@ def test_after_a_stop_nothing_is_taken(tmp_path):
     service.start()
     service.stop()
     service.stop()
+    service.start()  # it stays stopped
+    assert not service.ready
     with pytest.raises(Refused, match="starting or stopping"):
         service.submit(RawBatch(np.array([1]), np.array([2])))
+    with pytest.raises(Refused, match="stopping"):
+        service.put_labels(three_labels())
 
 
 def test_settings_must_be_those_of_the_folder(tmp_path):
@@ -386,14 +390,3 @@ def test_a_batch_that_nobody_waits_for_is_left_out(tmp_path):
         assert service.submit(batch).result(30).n_edges == 100
         assert service.status()["edges"] == 200
         assert service.metrics()["queued_bytes"][0] == 0
-
-
-def test_a_service_that_is_stopped_while_it_starts_stays_stopped(tmp_path):
-    service = Service(tmp_path / "s", Settings(certify_every=None))
-    service.stop()
-    service.start()
-    assert not service.ready
-    with pytest.raises(Refused, match="stopping"):
-        service.put_labels(three_labels())
-    with serving(tmp_path / "s") as service:
-        assert service.ready

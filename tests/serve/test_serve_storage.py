@@ -121,7 +121,7 @@ def test_batches_beside_one_that_finds_damage_are_not_stored_in_secret(tmp_path,
                 wait_for(lambda: not service._intake._queue)
                 others = [
                     service.submit(batches[2], batch_id="b2"),
-                    service.submit_removal(batches[2]),
+                    service.submit(batches[2], is_removal=True),
                 ]
             assert first.result(30).n_edges == 500
             for future in others:
@@ -177,7 +177,7 @@ def test_a_rebuild_that_fails_is_repeated(tmp_path, monkeypatch):
         wait_for_answers(service)
         fail_once(monkeypatch, Store, "write_manifest")
         gone = (u == 7) | (v == 7)
-        service.submit_removal(RawBatch(u[gone], v[gone])).result(30)
+        service.submit(RawBatch(u[gone], v[gone]), is_removal=True).result(30)
         wait_for(lambda: service._log._in_step and service._log._in_step.generation == 1)
         wait_for_answers(service)
         wait_for(lambda: service.problems == [])
@@ -247,7 +247,7 @@ def test_removals_before_a_crash_count_after_it(tmp_path):
         service.submit(RawBatch(u, v)).result(30)
         service.submit(bridge).result(30)
     with serving(tmp_path / "s") as service:
-        service.submit_removal(bridge).result(30)
+        service.submit(bridge, is_removal=True).result(30)
         wait_for(lambda: not service.lookup([45])["results"][0]["reached"])
         wait_for(lambda: service._follower._is_stale is False)
         shutil.copytree(tmp_path / "s", tmp_path / "crashed")  # nothing is being written
@@ -268,7 +268,7 @@ def test_times_that_are_years_apart(tmp_path, option):
             for batch in (old, new):
                 service.submit(batch).result(30)
             if number == 1:
-                service.submit_removal(old).result(30)
+                service.submit(old, is_removal=True).result(30)
             if number == 2:
                 service._expire()
             wait_for_answers(service)

@@ -67,7 +67,7 @@ class StandIn:
         if error is not None:
             raise error
 
-    def submit(self, batch, *, batch_id=None, offset=None, skip_bad=False):
+    def submit(self, batch, *, is_removal=False, batch_id=None, offset=None, skip_bad=False):
         self._raise()
         self.batches.append((batch, batch_id))
         future, self.future = self.future, None
@@ -75,8 +75,6 @@ class StandIn:
             future = Future()
             future.set_result(Receipt(batch.u.size, batch.n_bad, batch.first_bad, False, 1))
         return future
-
-    submit_removal = submit
 
     def put_labels(self, rows):
         self._raise()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ohmlearn import Graph, gallery
+from ohmlearn import Graph
 
 METHODS = ["auto", "diagonal", "cholesky", "direct"]
 ITERATIVE = ["auto", "diagonal", "cholesky"]
@@ -27,20 +27,6 @@ def many_components(n, seed=0):
     rng = np.random.default_rng(seed)
     u, v = rng.integers(0, n, (2, n // 2))
     return Graph.from_edges(u, v, rng.uniform(0.1, 10, len(u)), n_nodes=n)
-
-
-GRAPHS = {
-    "one node": Graph.from_edges([], [], n_nodes=1),
-    "no edges": Graph.from_edges([], [], n_nodes=7),
-    "one edge": Graph.from_edges([0], [1], [0.25]),
-    "isolated nodes": Graph.from_edges([1, 2], [2, 5], [1.0, 3.0], n_nodes=8),
-    "many components": many_components(120),
-    "star": gallery.star(60),
-    "path": gallery.path(50),
-    "complete": gallery.complete(40),
-    "hub and ring": hub_and_ring(60),
-    "grid": grid(9, decades=2),
-}
 
 
 def dense_matrix(graph, ground=None):

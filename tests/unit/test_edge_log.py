@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
-from memory_folder import make_memory_folder
 from refuses import refuses
 
 from ohmlearn import (
@@ -28,13 +26,6 @@ from ohmlearn.edge_log import LogError
 
 pytest.importorskip("pyarrow")
 import log_writer
-
-
-@pytest.fixture
-def folder():
-    place = make_memory_folder()
-    yield place / "log"
-    shutil.rmtree(place)
 
 
 def edges_of(log):

@@ -1,24 +1,15 @@
 """The sparsifier of a log follows appends, knows how stale it is, and is built again in time."""
 
-import shutil
 from contextlib import suppress
 
 import numpy as np
 import pytest
 from certificate_cases import energy_ratios
-from memory_folder import make_memory_folder
 
 from ohmlearn import EdgeLog, Graph, StreamingSparsifier, certify, gallery
 from ohmlearn.edge_log.log_sparsifier import MAX_STALENESS
 
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture
-def folder():
-    place = make_memory_folder()
-    yield place / "log"
-    shutil.rmtree(place)
 
 
 def dense_edges(n=150, seed=0):
@@ -197,6 +188,25 @@ def test_operations_that_are_lost_are_not_in_the_saved_sparsifier(folder):
     with EdgeLog(folder) as log:
         log.append([7], [8])
         assert pairs_of(log.snapshot()) == {(0, 1), (1, 2), (3, 4)}
+
+
+def test_an_interrupted_sparsifier_is_made_again(folder, monkeypatch):
+    """It has seen edges of the operation; to follow from there would count them twice."""
+    u, v, w = dense_edges()
+    add = StreamingSparsifier.add
+
+    def interrupted(sparsifier, *batch, **options):
+        add(sparsifier, *batch, **options)
+        raise KeyboardInterrupt
+
+    with EdgeLog(folder, epsilon=0.9, random_state=4) as log:
+        log.snapshot()
+        monkeypatch.setattr(StreamingSparsifier, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            log.append(u[:900], v[:900], w[:900])
+        monkeypatch.setattr(StreamingSparsifier, "add", add)
+        log.append(u[900:], v[900:], w[900:])
+        assert log.sparsifier.n_edges_seen_ == log.n_edges == len(u)
 
 
 def test_readers_follow_a_compaction(folder):

@@ -91,8 +91,8 @@ def test_bytes_of_products():
     edges.sparsify(random_state=0)
     x, n = RNG.normal(size=(len(edges.nodes), 2)), len(edges.nodes)
     watched = (x.astype(np.float32), np.array([3, 5]))
-    component = (np.arange(n) > 5).astype(np.int32)
-    part = work.read(PARTS[0], 0, "partition 0", edges.nodes, x, component, watched, None)
+    block = x, (np.arange(n) > 5).astype(np.int32), watched
+    part = work.read(PARTS[0], 0, "partition 0", edges.nodes, block, None)
     back = PartialProduct.from_bytes(part.to_bytes())
     assert back.totals.lost_edge == part.totals.lost_edge is not None
     assert (back.totals.n_edges, back.totals.weight) == (4000, 4000.0)

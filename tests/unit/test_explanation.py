@@ -12,12 +12,12 @@ from ohmlearn import Graph, HFSClassifier, HFSRegressor, gallery
 from ohmlearn.estimators.explanation import widest_path
 from ohmlearn.estimators.reasons import Explanation
 
-MODELS = [
-    {"normalization": "stable"},
+MODELS: list[dict[str, object]] = [
+    {"method": "harmonic"},
     {"normalization": None},
     {"normalization": "cmn"},
     {"method": "restart"},
-    {"class_prior": {0: 0.5, 1: 0.3, 2: 0.2}},
+    {"method": "harmonic", "class_prior": {0: 0.5, 1: 0.3, 2: 0.2}},
 ]
 
 
@@ -31,9 +31,8 @@ def fit(graph: Graph, rng: np.random.Generator, n_labels: int = 12, **parameters
     y = {int(node): int(at % 3) for at, node in enumerate(labelled)}
     weights = {node: float(rng.choice([0.5, 1.0, 2.0])) for node in y}
     given = {"epsilon": None, "random_state": 0, "tol": 1e-10} | parameters
-    is_apart = graph.components()[0] > 1
-    with pytest.warns(UserWarning, match="are in") if is_apart else np.errstate():
-        return HFSClassifier(**given).fit_edges(graph, y, sample_weight=weights), y
+    model = HFSClassifier(**given)  # type: ignore[arg-type]
+    return model.fit_edges(graph, y, sample_weight=weights), y
 
 
 def reached(model: HFSClassifier) -> NDArray[np.intp]:
@@ -42,7 +41,7 @@ def reached(model: HFSClassifier) -> NDArray[np.intp]:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@pytest.mark.parametrize("parameters", [*MODELS, {}], ids=str)
 @pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e5])
 def test_contributions_sum_to_the_margin(parameters: dict[str, object], gamma: float) -> None:
     for seed in range(4):
@@ -61,6 +60,12 @@ def test_contributions_sum_to_the_margin(parameters: dict[str, object], gamma: f
             total = sum(one.contribution for one in why.labels) + sum(why.offsets.values())
             assert why.margin == pytest.approx(margin, rel=1e-12)
             assert total == pytest.approx(margin, abs=1e-6 * size)
+
+
+def margin_of(f: NDArray[np.float64], node: int, kind: str, inside: NDArray[np.bool_]) -> float:
+    if kind == "stable":
+        f = f - f[inside].mean(axis=0)
+    return float(f[node, 0] - f[node, 1])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -85,17 +90,14 @@ def test_margins_without_a_label_are_those_of_a_refit(parameters: dict[str, obje
                 other.__dict__["gamma"] = problem.gamma * lighter
             refit = other.solve()
             factors = answer.class_factors(answer.counts)
-            codes = [model.classes_.tolist().index(name) for name in (why.label, why.against)]
-            f = (refit.f * factors)[:, codes]
+            a, b = (model.classes_.tolist().index(name) for name in (why.label, why.against))
             inside = refit.component == refit.component[why.node]
-            now = (answer.result.f * factors)[:, codes]
-
-            def phi(f: NDArray[np.float64], at: int, inside: NDArray[np.bool_]) -> float:
-                level = f[inside].mean(axis=0) if answer.kind == "stable" else np.zeros(2)
-                return float(np.subtract(*(f[at] - level)))
-
-            scale = (why.margin - sum(why.offsets.values())) / phi(now, why.node, inside)
-            expected = phi(f, why.node, inside) * scale + sum(why.offsets.values())
+            phi, now = (
+                margin_of((found.f * factors)[:, [a, b]], why.node, answer.kind, inside)
+                for found in (refit, answer.result)
+            )
+            rest = sum(why.offsets.values())
+            expected = phi * (why.margin - rest) / now + rest
             size = sum(abs(one.contribution) for one in why.labels)
             assert one.if_removed == pytest.approx(expected, abs=1e-5 * size)
 
@@ -131,7 +133,7 @@ def test_supports_are_derivatives(parameters: dict[str, object]) -> None:
 def test_votes_of_neighbours_sum_to_the_margin() -> None:
     """Up to the multiplier of the constraint, which is small for a small gamma."""
     rng = np.random.default_rng(0)
-    model, _ = fit(random_graph(rng), rng, gamma=1e-3)
+    model, _ = fit(random_graph(rng), rng, gamma=1e-3, method="harmonic")
     node = int(reached(model)[3])
     why = model.explain(node)
     assert why.neighbors is not None
@@ -191,8 +193,10 @@ def test_all_edges_are_read_where_some_were_dropped() -> None:
     order = rng.permutation(2 * len(u)) % len(u)  # each edge in two events
     events = [(u[part], v[part], w[part] / 2) for part in np.array_split(order, 9)]
     y = {0: "a", 1: "a", 2: "a", 200: "b", 201: "b", 202: "b"}
-    whole = HFSClassifier(epsilon=None, random_state=0).fit_edges(graph, y)
-    few = HFSClassifier(max_edges=6000, passes=8, random_state=0).fit_edges(events, y)
+    # Walks that are added by default are those of the edges kept, so harmonic scores alone.
+    how = {"method": "harmonic", "random_state": 0}
+    whole = HFSClassifier(epsilon=None, **how).fit_edges(graph, y)
+    few = HFSClassifier(max_edges=6000, passes=8, **how).fit_edges(events, y)
     for node in (17, 333):
         truth = whole.explain(node, n_labels=None, n_edges=10)
         assert few.explain(node).note.startswith("reasons from the sparsifier with")
@@ -229,10 +233,10 @@ def test_explained_models_can_be_copied() -> None:
         assert other.explain(17) == before
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_special_nodes() -> None:
     graph = Graph.from_edges([0, 1, 3, 5], [1, 2, 4, 6], n_nodes=8)
-    with pytest.warns(UserWarning, match="are in"):
-        model = HFSClassifier(random_state=0).fit_edges(graph, {0: "a", 2: "b", 3: "a", 7: "b"})
+    model = HFSClassifier(random_state=0).fit_edges(graph, {0: "a", 2: "b", 3: "a", 7: "b"})
     notes = [model.explain(node).note for node in (5, 7, 4, 0)]
     assert notes[0].startswith("no label reaches it")
     assert notes[1].startswith("it has this label itself and no edge")

@@ -223,11 +223,3 @@ def test_texts_that_only_look_like_numbers_or_dates(tmp_path):
         lines = [f"n{at},{at % 7},{value}\n" for at, value in enumerate(column)]
         path.write_text("id,size,version\n" + "".join(lines))
         assert " has " not in read_features(path).treatment["version"]
-
-
-def test_columns_that_may_be_ids(tmp_path):
-    path = tmp_path / "nodes.csv"
-    path.write_text("id,row,size\n" + "".join(f"n{at},{at + 7},{at % 9}\n" for at in range(30)))
-    treatment = read_features(path).treatment
-    assert treatment["row"] == "numbers, all different: if it is an id, leave the column out"
-    assert treatment["size"] == "numbers"

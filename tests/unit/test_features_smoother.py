@@ -143,6 +143,11 @@ def test_neighbours_of_the_rows(X):
     np.testing.assert_array_equal(found, smooth(smoother.graph_, X, random_state=0))
     sparse = GraphSmoother(random_state=0).fit_transform(scipy.sparse.csc_array(X))
     np.testing.assert_allclose(sparse, found, atol=1e-5)
+    ids = [f"n{i}" for i in range(300)]
+    named = GraphSmoother(random_state=0).fit(NodeFeatures(X, ids=ids))
+    np.testing.assert_array_equal(named.transform(X), found)
+    turned = named.transform(NodeFeatures(X[::-1], ids=ids[::-1]))
+    np.testing.assert_allclose(turned, found[::-1], atol=1e-5)
     np.testing.assert_array_equal(GraphSmoother().fit_transform(X[:1]), X[:1])
     assert GraphSmoother().fit(X[:3]).graph_ == gallery.complete(3)
 
@@ -184,16 +189,6 @@ def test_features_of_some_nodes_and_of_others(graph, X):
     np.testing.assert_array_equal(found[-1], np.tile(X[199], 2))
     filled = np.vstack([X[:199], np.tile(X[:200].mean(axis=0), (101, 1))])
     np.testing.assert_allclose(found[:199], smoother.transform(filled)[:199], atol=1e-5)
-
-
-def test_neighbours_of_features_with_ids(X):
-    ids = [f"n{i}" for i in range(300)]
-    expected = GraphSmoother(random_state=0).fit_transform(X)
-    smoother = GraphSmoother(random_state=0).fit(NodeFeatures(X, ids=ids))
-    np.testing.assert_array_equal(smoother.transform(X), expected)
-    turned = smoother.transform(NodeFeatures(X[::-1], ids=ids[::-1]))
-    np.testing.assert_allclose(turned, expected[::-1], atol=1e-5)
-    np.testing.assert_array_equal(smoother.fit_transform(NodeFeatures(X)), expected)
 
 
 def test_tables_with_dates_are_refused():

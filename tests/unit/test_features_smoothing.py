@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import Graph, LaplacianSolver, _phases, gallery
 from ohmlearn.features import smooth, smoothing
-from ohmlearn.features.smoothing import Smoothing
 
 
 def random_graph(n, n_edges, contrast=1.0, seed=0, n_nodes=None):
@@ -109,19 +108,6 @@ def test_threads_blocks_and_rows_do_not_change_bits(monkeypatch):
         monkeypatch.setattr(smoothing, "BLOCK_BYTES", size)
         assert smoothing._block_width(9000) == (8 if size == 1 else 16)
         np.testing.assert_array_equal(smooth(graph, X, random_state=0), expected)
-
-
-def test_one_object_for_several_tables():
-    graph = random_graph(600, 2000)
-    X = np.random.default_rng(0).normal(size=(600, 4))
-    kept = Smoothing(graph, 2.0, random_state=0)
-    first = kept.apply(X)
-    np.testing.assert_array_equal(first, smooth(graph, X, 2.0, random_state=0))
-    np.testing.assert_allclose(kept.apply(3.0 * X), 3.0 * first, rtol=1e-4, atol=1e-5)
-    out = np.zeros((600, 6))
-    kept.apply(X, out=out[:, 1:5])
-    np.testing.assert_array_equal(out[:, 1:5], first)
-    assert not out[:, [0, 5]].any()
 
 
 def test_very_large_and_very_small_numbers():

@@ -1,7 +1,9 @@
-"""The stack of experts for features and graph: weights, exponents, and honest estimates."""
+"""The stack of experts for features and graph: scales, weights, and honest estimates."""
 
 import numpy as np
 import pytest
+import scipy.sparse
+from refuses import refuses
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
@@ -16,7 +18,7 @@ from ohmlearn import (
 )
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.features.expert_tasks import PRIOR, Classes, Numbers
-from ohmlearn.features.experts import Experts
+from ohmlearn.features.experts import Experts, ScaledFeatures
 from ohmlearn.features.feature_problem import FeatureProblem, KnownGraph
 from ohmlearn.features.stacking import (
     fit_stack,
@@ -49,6 +51,10 @@ def as_labels(y):
     return NodeLabels(nodes, np.eye(2)[y[nodes]], np.ones(len(nodes)))
 
 
+def fit(X, y, graph=BLOCKS):
+    return GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+
+
 def make_experts(graph, X, labels, task=None):
     known = KnownGraph(graph, graph.degrees, None, None)
     problem = FeatureProblem(known, X, np.zeros(len(X), dtype=bool), labels=labels)
@@ -56,11 +62,98 @@ def make_experts(graph, X, labels, task=None):
     return Experts(task, problem, estimator=None, gamma=9.0, seed=0)
 
 
+# Scales and types of features, and of the weights of edges.
+
+
+def test_dense_columns_are_standardised():
+    X = noise() * [1.0, 1e-9, 1e6, 3.0] + [0.0, 1.0, -5e6, 2.0]
+    scaled = ScaledFeatures(X)
+    expected = (X - X.mean(axis=0)) / X.std(axis=0)
+    np.testing.assert_allclose(scaled.rows(slice(None)), expected, atol=1e-6)
+    np.testing.assert_allclose(scaled.columns(slice(1, 3)), expected[:, 1:3], atol=1e-6)
+    assert scaled.size == pytest.approx(2.0)
+    assert ScaledFeatures(X.astype(np.float32)).rows([0]).dtype == np.float32
+
+
+def test_columns_of_extreme_numbers():
+    X = noise()
+    expected = ScaledFeatures(X).rows(slice(None))
+    for power in (-990, -600, 600, 990):  # squares overflow or vanish
+        found = ScaledFeatures(np.ldexp(X, power))
+        np.testing.assert_allclose(found.rows(slice(None)), expected)
+        assert found.size == pytest.approx(2.0)
+
+
+@pytest.mark.slow
+def test_constant_columns_have_no_influence():
+    y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
+    constant = np.column_stack([X, np.full(N, 0.1), np.zeros(N), np.full(N, 1e200)])
+    found = [fit(features, y).label_distributions_ for features in (X, constant)]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+    alone = fit(np.ones((N, 2)), y)
+    assert np.mean(alone.transduction_ == TRUTH) > 0.95  # the graph is left
+
+
+def test_rare_columns_keep_their_scales_to_each_other():
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [2.0 * (rng.random(400) < share) for share in (0.3, 0.1, 0.01)]
+        + [200.0 * (rng.random(400) < 0.2)]
+    )
+    scaled = ScaledFeatures(X)
+    np.testing.assert_allclose(scaled.scale, [2.0, 2.0, 2.0, 200.0])
+    sparse = ScaledFeatures(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(sparse.scale, scaled.scale)
+    np.testing.assert_allclose(sparse.columns(slice(0, 4)), scaled.columns(slice(0, 4)))
+    # Rows for an estimator are not centred if they are sparse.
+    shift = scaled.rows([0]) - sparse.rows([0]).toarray()
+    np.testing.assert_allclose(shift[0], -X.mean(axis=0) / scaled.scale)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
+def test_types_of_features(dtype):
+    y = some_labels()
+    X = np.round(4 * (noise() + TRUTH[:, np.newaxis]))
+    X = X > 0 if dtype is bool else X.astype(dtype)
+    found, expected = fit(X, y), fit(X.astype(np.float64), y)
+    np.testing.assert_allclose(found.label_distributions_, expected.label_distributions_, atol=0.02)
+    np.testing.assert_array_equal(found.transduction_, expected.transduction_)
+
+
+def test_sparse_features_are_as_good_as_dense_ones():
+    y = some_labels()
+    words = 1.0 * (np.random.default_rng(0).random((N, 30)) < 0.05 + 0.15 * TRUTH[:, np.newaxis])
+    dense, sparse = fit(words, y), fit(scipy.sparse.csr_array(words), y)
+    # Smoothed features are the same; only the estimator on own features sees other rows.
+    np.testing.assert_allclose(sparse.label_distributions_, dense.label_distributions_, atol=0.1)
+    assert np.mean(sparse.transduction_ == TRUTH) > 0.95
+
+
+@pytest.mark.parametrize("scale", [1e-80, 1e80])
+def test_scale_of_edge_weights_does_not_matter(scale):
+    y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
+    u, v, w = BLOCKS.edges()
+    graphs = BLOCKS, Graph.from_edges(u, v, scale * w, n_nodes=N)
+    found = [fit(X, y, graph).label_distributions_ for graph in graphs]
+    np.testing.assert_allclose(found[1], found[0], atol=1e-3)
+
+
+def test_contrast_of_edge_weights():
+    y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
+    graph = gallery.log_uniform_weights(BLOCKS, 12, random_state=0)
+    model = fit(X, y, graph)
+    assert np.isfinite(model.label_distributions_).all()
+    assert np.mean(model.transduction_ == TRUTH) > 0.85
+    tiny = Graph.from_edges(*BLOCKS.edges()[:2], np.full(BLOCKS.n_edges, 1e-300))
+    with refuses(parameter="gamma"):
+        fit(X, y, tiny)
+
+
 # Weights.
 
 
 def test_weight_goes_to_the_graph_if_features_are_noise():
-    model = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(noise(), some_labels())
+    model = fit(noise(), some_labels())
     assert model.weights_["features"] < 0.05
     assert model.weights_["graph"] > 0.25
     assert sum(model.weights_.values()) == pytest.approx(1.0)
@@ -77,7 +170,7 @@ def test_graph_that_does_not_help_is_left_out():
     y, X = some_labels(share=0.6), noise() + 2.5 * TRUTH[:, np.newaxis]
     graph = random_graph(N, 600)
     with pytest.warns(UserWarning, match="the graph does not help"):
-        model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+        model = fit(X, y, graph)
     assert model.weights_ == {"features": 1.0, "both": 0, "graph": 0}
     assert not model.graph_use_.helps
     assert "The graph does not help" in str(model.graph_use_)
@@ -109,7 +202,7 @@ def test_better_than_each_part():
     graph = gallery.stochastic_blocks([60] * 4, p=0.06, bridges=120, random_state=0)
     X = np.eye(4)[truth] + 0.8 * rng.standard_normal((240, 4))
     y = some_labels(truth, 0.15)
-    both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+    both = fit(X, y, graph)
     by_graph = HFSClassifier(epsilon=None, random_state=0).fit_edges(graph, y).transduction_
     unknown = y < 0
     right, graph_right, alone_right = (
@@ -131,8 +224,7 @@ def draw_answers(n=60, n_classes=3):
 
 def test_weights_of_classes_maximise_the_likelihood():
     answers, labels = draw_answers()
-    applies = np.ones((3, 60), dtype=bool)
-    found = Classes(3).find_weights(answers, applies, labels)
+    found = Classes(3).find_weights(answers, labels)
     likelihood = np.einsum("eic,ic->ei", answers, labels.values)
 
     def loss(logits):
@@ -142,8 +234,8 @@ def test_weights_of_classes_maximise_the_likelihood():
     best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 4000}).x
     np.testing.assert_allclose(found, np.exp(best) / np.exp(best).sum(), atol=0.02)
     # A label says nothing of an expert that does not apply to it.
-    applies[0] = False
-    without = Classes(3).find_weights(answers, applies, labels)
+    answers[0] = np.nan
+    without = Classes(3).find_weights(answers, labels)
     assert without[1] / without[2] == pytest.approx(found[1] / found[2], rel=0.5)
     assert without[0] < found[0] + 0.4
 
@@ -153,14 +245,14 @@ def test_weights_of_numbers_minimise_the_squared_error():
     truth = rng.standard_normal(200)
     answers = truth + rng.standard_normal((3, 200)) * [[0.5], [1.0], [4.0]]
     labels = NodeLabels(np.arange(200), truth[:, np.newaxis], np.ones(200))
-    found = Numbers().find_weights(answers[:, :, np.newaxis], np.ones((3, 200), dtype=bool), labels)
+    found = Numbers().find_weights(answers[:, :, np.newaxis], labels)
     errors = answers - truth
     inverse = np.linalg.solve(errors @ errors.T, np.ones(3))
     np.testing.assert_allclose(found, inverse / inverse.sum(), atol=0.02)
     assert found.sum() == pytest.approx(1.0)
     assert found.min() >= 0.0
     exact = np.stack([truth, truth + 1, truth])[:, :, np.newaxis]
-    same = Numbers().find_weights(exact, np.ones((3, 200), dtype=bool), labels)
+    same = Numbers().find_weights(exact, labels)
     np.testing.assert_allclose(same, [0.5, 0.0, 0.5])
 
 
@@ -177,21 +269,6 @@ def test_exponent_finds_how_sure_answers_should_be():
     np.testing.assert_allclose(task.sharpen(too_unsure, 3.0), 0.99 * p + 0.005, atol=1e-6)
 
 
-def test_one_label_in_a_class_is_the_mean_of_both_and_graph():
-    y = {0: "a", 1: "a", 2: "a", N - 1: "b"}
-    model = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(noise(), y)
-    assert model.weights_ == {"features": 0.0, "both": 0.5, "graph": 0.5}
-    assert np.isnan(model.graph_use_.loss_with)
-    assert np.isnan(model.accuracy_estimate_.value)
-
-
-def test_seed_and_threads():
-    y, X = some_labels(), noise() + TRUTH[:, np.newaxis]
-    first = GraphFeatureClassifier(graph=BLOCKS, random_state=3, n_jobs=1).fit(X, y)
-    second = GraphFeatureClassifier(graph=BLOCKS, random_state=3, n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(first.label_distributions_, second.label_distributions_)
-
-
 # Experts.
 
 
@@ -199,8 +276,7 @@ def test_graph_alone_is_hfs():
     y = some_labels(share=0.1)
     found = make_experts(BLOCKS, noise(), as_labels(y)).everywhere(None, 2, np.array([0, 0, 1]) > 0)
     hfs = HFSClassifier(epsilon=None, calibration=None, random_state=0).fit_edges(BLOCKS, y)
-    np.testing.assert_array_equal(found.answers[2].argmax(axis=1), hfs.transduction_)
-    assert found.applies[2].all()
+    np.testing.assert_array_equal(found[2].argmax(axis=1), hfs.transduction_)
 
 
 @pytest.mark.parametrize("n_columns", [4, 40])
@@ -300,13 +376,13 @@ def test_unreached_nodes():
     truth = np.concatenate([TRUTH, TRUTH, np.repeat([0, 1], 10)])
     X = np.vstack([X, X, noise(7, 20) + 1.2 * truth[alone, np.newaxis]])
     labels = np.concatenate([y, np.full(N + 20, -1)])
-    model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
+    model = fit(X, labels, graph)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)
     np.testing.assert_allclose(model.label_distributions_[alone], model.predict_proba(X[alone]))
     assert np.mean(model.transduction_[N:n] == TRUTH) > 0.95  # from smoothed features
     only = np.full(n + 20, -1)
     only[alone] = truth[alone]  # labels on isolated nodes only
-    found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
+    found = fit(X, only, graph)
     assert np.mean(found.transduction_ == truth) > 0.8
 
 
@@ -322,14 +398,14 @@ def test_estimates_do_not_see_the_labels_they_are_about(monkeypatch, has_classes
     task = Classes(2) if has_classes else Numbers()
     graph, X = random_graph(120, 400), noise(n=120)
 
-    def fit(values):
+    def fit_to(values):
         labels = NodeLabels(np.arange(30), values, np.ones(30))
         return fit_stack(make_experts(graph, X, labels, task), 5)
 
     values = np.eye(2)[rng.permutation(30) % 2] if has_classes else rng.standard_normal((30, 1))
-    before = fit(values.copy())
+    before = fit_to(values.copy())
     values[folds == 2] = 1.0 - values[folds == 2]
-    after = fit(values)
+    after = fit_to(values)
     assert (before.weights != after.weights).any()
     np.testing.assert_array_equal(before.left_out[folds == 2], after.left_out[folds == 2])
     assert (before.left_out[folds != 2] != after.left_out[folds != 2]).any(axis=1).all()

@@ -74,6 +74,7 @@ def test_treatment_says_what_was_done():
         {
             "id": range(60),
             "same": [3] * 60,
+            "row": range(7, 67),
             "nothing": pyarrow.nulls(60),
             "empty": pyarrow.nulls(60, pyarrow.string()),
             "one": ["x"] * 60,
@@ -86,6 +87,7 @@ def test_treatment_says_what_was_done():
     )
     assert features.treatment == {
         "same": "left out: all values are 3",
+        "row": "numbers, all different: if it is an id, leave the column out",
         "nothing": "left out: all values are missing",
         "empty": "left out: all values are missing",
         "one": "left out: all values are 'x'",
@@ -96,8 +98,8 @@ def test_treatment_says_what_was_done():
         "age": "numbers; 1 missing, replaced by the mean 29",
         "label": "left out: labels are no features; name the column to use it",
     }
-    assert features.names == ["sometimes_missing", "age", "age_missing"]
-    np.testing.assert_array_equal(features.X[:2], [[1, 29, 1], [0, 0, 0]])
+    assert features.names == ["row", "sometimes_missing", "age", "age_missing"]
+    np.testing.assert_array_equal(features.X[:2], [[7, 1, 29, 1], [8, 0, 0, 0]])
     assert "7 columns left out" in repr(features)
 
 
@@ -272,10 +274,8 @@ def test_ids_follow_the_rules_of_labels():
     assert NodeFeatures([[1], [2]], ids=[8, 7]).match(texts).numbers.tolist() == [1, 0]
     with pytest.raises(SourceError, match="row 1: the ids of the edges are integers, but 'x'"):
         NodeFeatures([[1], [2]], ids=["7", "x"]).match(integers)
-    with pytest.raises(SourceError, match="the rows 0 and 1 are of the same node, 7"):
+    with pytest.raises(SourceError, match="the id 7 is in the rows 0 and 1; a node has one row"):
         NodeFeatures([[1], [2]], ids=["7", "7.0"]).match(integers)
-    with pytest.raises(SourceError, match="such as '07', is among the 2 of the graph, such as '7'"):
-        NodeFeatures([[1]], ids=["07"]).match(texts)
 
 
 def test_kinds_are_in_the_id_or_in_the_heading():

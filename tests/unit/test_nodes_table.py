@@ -146,12 +146,6 @@ def test_tables_agree_if_one_is_the_beginning_of_the_other(ids, others, agree):
             join_tables(one, other)
 
 
-def test_a_table_agrees_with_itself_without_looking_at_its_ids(monkeypatch):
-    nodes = table(["a"])
-    monkeypatch.setattr(NodeTable, "_keys", None)  # calling it would be a TypeError
-    assert nodes.agrees_with(nodes)
-
-
 @pytest.mark.parametrize("ids", [[7, -(2**40), 5, 8], ["x", "", "häuser", "y" * 40]])
 @pytest.mark.parametrize(
     "numbers",

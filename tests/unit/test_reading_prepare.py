@@ -133,22 +133,6 @@ def test_codes_of_strings_are_as_the_strings(options, n_jobs, tmp_path):
     assert found[3][2].partition(":")[2] == counts[2].partition(":")[2]
 
 
-def test_codes_are_used_only_where_all_values_are_codes(tmp_path, monkeypatch):
-    seen = []
-    take_codes = parquet_reader.ArrowSource._take
-
-    def watch(self, found, kind):
-        seen.append(found.batch.schema.types[:2])
-        return take_codes(self, found, kind)
-
-    monkeypatch.setattr(parquet_reader.ArrowSource, "_take", watch)
-    columns = {"u": TEXT["u"][:200] * 20, "v": NAMES[:4000]}
-    path = write(tmp_path / "e.parquet", columns, 4000, dictionary_pagesize_limit=3000)
-    for _ in read_edges(path):
-        pass
-    assert {tuple(map(pa.types.is_dictionary, types)) for types in seen} == {(True, False)}
-
-
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_counts_grow_while_threads_read(n_jobs, tmp_path):
     stream = read_edges(make_parts(tmp_path), on_bad="skip")
@@ -244,12 +228,6 @@ def test_threads_end_when_the_caller_fails(tmp_path):
     with pytest.raises(ValueError, match="300"):
         sparsifier.update(stream)
     assert not helpers()
-
-
-def test_a_small_file_needs_no_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "ThreadPoolExecutor", None)
-    path = write(tmp_path / "e.parquet", {"u": U[:100], "v": V[:100]})
-    assert sum(len(batch.u) for batch in read_edges(path).batches(4)) == 100
 
 
 def test_code_of_the_user_runs_in_the_thread_of_the_caller():

@@ -238,21 +238,6 @@ def test_arrays_and_iterables():
     assert edges(read_edges([(pa.array(U), pa.array(V), W)])) == (U, V, W)
 
 
-def test_numpy_files(tmp_path):
-    path = tmp_path / "e.npy"
-    np.save(path, np.array([U, V]).T)
-    assert edges(read_edges(path)) == (U, V, None)
-    np.save(path, np.array([[1, 2, 0.5], [2, 3, 4]]))
-    stream = read_edges(path)
-    assert edges(stream) == ([1, 2], [2, 3], [0.5, 4.0])
-    assert stream.n_edges == 2
-    fields = np.array([(3, 1, 0.5)], dtype=[("v", int), ("u", int), ("w", np.float32)])
-    np.save(path, fields)
-    assert edges(read_edges(path)) == ([1], [3], [0.5])
-    np.savez(tmp_path / "e.npz", src=U, dst=V, weight=W)
-    assert edges(read_edges(tmp_path / "e.npz")) == (U, V, W)
-
-
 def test_scipy_matrices(tmp_path):
     a = scipy.sparse.random_array((30, 30), density=0.2, rng=np.random.default_rng(0))
     a = scipy.sparse.triu(a, 1).tocsr()

@@ -399,6 +399,7 @@ def test_the_first_bad_row_is_named_whatever_is_wrong_with_it(tmp_path):
         ("1 2 3\n", {"time": 3}, "has no column 3, only 3 of them"),
         (None, {"time": True}, r"fourth of the arrays \(u, v, w, t\), got time = True and "),
         ([([1], [2], None, [3])], {"time": "ts"}, r"batch 0: times are the fourth .*time = 'ts'"),
+        ([([1], [2], None, [3])], {"time": 1}, "the fourth .*, got time = 1; use time=True"),
     ],
 )  # fmt: skip
 def test_no_column_of_times(tmp_path, text, options, message):

@@ -63,17 +63,8 @@ ROUNDED = 1e-6  # if the relative rounding is below this, both estimates are tak
 class Lanczos:
     """The range of the eigenvalues of M, improved by each product with L_G.
 
-    Parameters
-    ----------
-    h : Graph
-    component : ndarray of int32
-        Component of each node.
-    eta : float
-        The goal: bounds within a factor 1 - eta of the estimates.
-    delta : float
-        Probability with which the bounds may fail.
-    n_starts, seed, n_jobs
-        As for `certify`.
+    The goal are bounds within a factor 1 - eta of the estimates, which may fail with probability
+    delta.
 
     Attributes
     ----------
@@ -202,14 +193,13 @@ def _least_cosine(rank: int, n_starts: int, delta: float) -> float:
 class _Chain:
     """Rows of a Jacobi matrix: each diagonal entry and the off-diagonal entry after it.
 
-    If one more diagonal entry is known, `values` and `vectors` are the eigenpairs of the matrix
+    If one more diagonal entry is known, `whole` are the eigenvalues and eigenvectors of the matrix
     that includes it.
     """
 
     diagonal: list[float]
     beside: list[float]
-    values: Floats | None
-    vectors: Floats | None
+    whole: tuple[Floats, Floats] | None = None
 
 
 def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Chain:
@@ -225,12 +215,13 @@ def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Cha
             x -= q @ (q.T @ x)
         beside.append(max(float(np.linalg.norm(x)), floor))
         if beside[-1] <= floor:
-            return _Chain(diagonal, beside, None, None)
+            return _Chain(diagonal, beside)
         q = np.column_stack([q, x / beside[-1]])
     values, vectors = np.linalg.eigh(q.T @ matrix @ q)
-    return _Chain(diagonal, beside, values, vectors)
+    return _Chain(diagonal, beside, (values, vectors))
 
 
+@dataclass
 class _Test:
     """Test whether t, beyond the Ritz values, is too far out to be an eigenvalue.
 
@@ -238,19 +229,21 @@ class _Test:
     the test for the smallest.
     """
 
-    def __init__(self, chain: _Chain, cosine: float, end: float, errors: Errors) -> None:
-        self.chain, self.cosine, self.end, self.errors = chain, cosine, end, errors
-        self.sign = 1.0 if end == 0.0 else -1.0
+    chain: _Chain
+    cosine: float
+    end: float
+    errors: Errors
 
     def __call__(self, t: float) -> bool:
         chain, errors, largest = self.chain, self.errors, max(t, self.end)
+        sign = 1.0 if self.end == 0.0 else -1.0
         # Double the error, so that the difference of two large numbers below is not just rounding.
         eta = 2.0 * (errors.image + errors.rounding * largest)
         longest = 1.0 + errors.gram + errors.rounding
         p, h = [1.0], [0.0]
         before_p = before_h = beta = total = 0.0
         for alpha, following in zip(chain.diagonal, chain.beside, strict=True):
-            step = self.sign * (t - alpha)
+            step = sign * (t - alpha)
             next_p = (step * p[-1] - beta * before_p) / following
             next_h = (step * h[-1] - beta * before_h + eta) / following
             before_p, before_h, beta = p[-1], h[-1], following
@@ -261,15 +254,16 @@ class _Test:
                 return True
             if next_h >= self.cosine * next_p:  # this stays so, and later steps give no bound
                 return False
-        if chain.values is None or chain.vectors is None:
+        if chain.whole is None:
             return False
+        values, vectors = chain.whole
         shift = errors.projection + errors.rounding * largest
         shift += (errors.gram + errors.rounding) * self.end
-        weights = self.sign * (chain.values - self.end) + shift
+        weights = sign * (values - self.end) + shift
         if not weights.min() > 0.0:
             return False
-        signs = self.sign ** np.arange(len(p))
-        size = np.sqrt(np.sum((chain.vectors.T @ (signs * p)) ** 2 / weights))
+        signs = sign ** np.arange(len(p))
+        size = np.sqrt(np.sum((vectors.T @ (signs * p)) ** 2 / weights))
         off = np.linalg.norm(h) / math.sqrt(weights.min())
         return bool(math.sqrt(abs(t - self.end)) * (self.cosine * size - off) >= 1.0)
 

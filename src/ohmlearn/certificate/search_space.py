@@ -64,16 +64,7 @@ class Errors:
 class LaplacianSpace:
     """The vectors without a constant part on any component of H, with inner product x'L_H y.
 
-    Parameters
-    ----------
-    h : Graph
-        With at least one edge.
-    component : ndarray of int32
-        Component of each node.
-    seed : int
-        Seeds the starts and the solver.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn.
+    H has at least one edge. The seed is that of the starts and of the solver.
 
     Attributes
     ----------

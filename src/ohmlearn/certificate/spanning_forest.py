@@ -14,6 +14,8 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.sparse.linalg import splu
 
 from ohmlearn import _core
+from ohmlearn.edges import Batch
+from ohmlearn.edges.passes import read_pass
 from ohmlearn.graph import Graph
 
 Floats = NDArray[np.float64]
@@ -23,12 +25,7 @@ HEAVY = 4  # edges per node that are looked at first
 class SpanningForest:
     """The spanning forest of largest weight of a graph, rooted at a node of each component.
 
-    Parameters
-    ----------
-    graph : Graph
-        With at least one node.
-    component : ndarray of int32
-        Component of each node.
+    The graph has at least one node; `component` is that of each.
 
     Attributes
     ----------
@@ -93,7 +90,8 @@ def _leave_out(
         return u, v, w
     heavy = w >= np.partition(w, first)[first]
     roots = np.arange(n, dtype=np.int32)
-    _core.join_ends(np.zeros(n, dtype=np.int32), roots, u[heavy], v[heavy])
+    joining = [Batch(u[heavy], v[heavy])]
+    read_pass(joining, np.empty((n, 0)), np.zeros(n, dtype=np.int32), roots)
     _core.find_roots(roots)
     kept = heavy | (roots[u] != roots[v])
     return u[kept], v[kept], w[kept]

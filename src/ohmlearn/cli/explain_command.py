@@ -11,7 +11,7 @@ from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_command import METHOD_OPTIONS
 from ohmlearn.cli.label_model import open_to_label, read_label_file, warn_doubts
 from ohmlearn.cli.main import main, repeat_command
-from ohmlearn.cli.messages import note, visible
+from ohmlearn.cli.messages import note, shows_progress, visible
 from ohmlearn.cli.open_edges import Forgetting, check_window, find_ids, open_edges
 from ohmlearn.cli.outputs import check_outputs
 from ohmlearn.cli.suggest_command import existing_file, load_model, read_names
@@ -72,7 +72,7 @@ OPTIONS = (
 @main.command()
 @click.argument("given", nargs=-1, required=True, metavar="[EDGES] NODE...")
 @cli.with_options(*OPTIONS, *cli.READING, *cli.QUIET)
-@cli.shows_progress
+@shows_progress
 def explain(given: tuple[str, ...], **options: Any) -> None:
     """Explain why nodes have their labels.
 
@@ -122,6 +122,7 @@ def _open_model(options: cli.Options) -> "Iterator[tuple[Labelling, Edges | None
         yield found, open_edges(options, nodes) if options["edges"] else None
         return
     forgetting, labels = Forgetting(options), read_label_file(options)
+    assert labels is not None  # --labels is required
     with open_to_label(options, labels, forgetting) as (stream, edges, p, sparsifier):
         how = {"sample_weight": labels.weights, "sparsifier": sparsifier, **forgetting.moment}
         found = label(edges, ClassProblem, labels, p, **how)
@@ -137,7 +138,9 @@ def _find_nodes(model: "Labelling", asked: list[str]) -> list[int]:
     ids, numbers = find_ids(nodes, NAMED, asked)
     if numbers.mask.any():
         unknown = ids[numbers.mask].tolist()
-        raise InputError(f"{len(unknown)} of the nodes to explain are in no edge: {unknown[0]!r}")
+        are = "is" if len(unknown) == 1 else "are"
+        what = f"{len(unknown)} of the nodes to explain {are} in no edge"
+        raise InputError(f"{what}: {unknown[0]!r}")
     return [int(number) for number in numbers]
 
 

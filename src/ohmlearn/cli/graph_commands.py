@@ -13,6 +13,9 @@ from ohmlearn.cli.open_edges import Forgetting, check_ids, find_ids, open_edges,
 from ohmlearn.cli.outputs import check_outputs, check_table, write_output
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ohmlearn.graph import Graph
     from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream
@@ -247,14 +250,16 @@ def resistance(pairs: str | None, **options: Any) -> None:
     write_output(options, {"u": asked[::2], "v": asked[1::2], "resistance": found})
 
 
-def _find_known(nodes: "NodeTable", path: str, names: list[Any], *where: Any) -> tuple[Any, Any]:
+def _find_known(
+    nodes: "NodeTable", path: str, names: list[Any], rows: list[Any], heading: str | None = None
+) -> tuple["NDArray[Any]", "NDArray[np.int64]"]:
     """Return the ids in a file and their numbers; refuse the first that is not in the graph."""
     from ohmlearn.reading.source_errors import refuse_source
 
-    asked, numbers = find_ids(nodes, path, names, *where)
+    asked, numbers = find_ids(nodes, path, names, rows, heading)
     if numbers.mask.any():
         at = int(numbers.mask.argmax())
-        refuse_source(path, f"node {names[at]!r} is not in the graph", where[0][at])
+        refuse_source(path, f"node {names[at]!r} is not in the graph", rows[at])
     return asked, numbers.data
 
 

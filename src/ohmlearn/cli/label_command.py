@@ -1,7 +1,7 @@
 """The command ``label``: from files of edges and of labels to a label for every node."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +38,9 @@ from ohmlearn.cli.outputs import check_outputs, write_output
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
     from ohmlearn.edges import Edges
+    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.estimators.reasons import Explanation
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
 
@@ -56,6 +58,7 @@ class LabelOutcome(NamedTuple):
     stream: "Edges"
     certificate: "Certificate | str"  # or why there is none
     about: dict[str, Any] | None = None  # figures for the summary
+    reasons: "Sequence[Explanation]" = ()
     finish: Callable[[], None] = lambda: None  # after the output
 
 
@@ -86,6 +89,11 @@ OUTPUT_OPTIONS = (
         help="Write a page about the result to this file.",
     ),
     cli.option(
+        "--explain", type=cli.Wanted(), metavar="top:N|borderline:N", group="Output",
+        help="Add a column with the reasons for the N surest nodes of each class, or for the N "
+        "nodes with the closest classes; and a part of the page of --report.",
+    ),
+    cli.option(
         "--certify", is_flag=True, group="Output", needs="--report",
         help="Measure the sparsifier for the page of --report. This reads EDGES up to "
         f"{MOST_PASSES} more times.",
@@ -104,10 +112,10 @@ METHOD_OPTIONS = (
     ),
     cli.option(
         "--method", type=click.Choice([*METHODS, *FEATURE_METHODS]), group="Method",
-        help="How labels are predicted. From the edges alone: harmonic functions (default); random "
-        "walks with restart, which may suit graphs with hubs, such as social networks; or auto, "
-        "the one that predicts left-out labels better. With --features: logistic regression "
-        "(default), or gradient boosting, which needs more labels.",
+        help="How labels are predicted. From the edges alone: auto (default), harmonic functions "
+        "with a little of random walks with restart and a bias for each class, as predicts "
+        "left-out labels best; harmonic, these functions alone; or restart, the walks alone. With "
+        "--features: logistic regression (default), or gradient boosting, which needs more labels.",
     ),
     CLASS_PRIOR,
     cli.epsilon_option(LABEL_EPSILON),
@@ -117,11 +125,13 @@ METHOD_OPTIONS = (
         keys={
             "normalization": ("normalization", click.Choice(["stable", "cmn", "none"]), "stable"),
             "calibration": ("calibration", click.Choice(["loo", "none"]), "loo"),
+            "prior_strength": ("prior_strength", click.Choice(["exact", "rough"]), "exact"),
             **cli.SAFE,
         },
         help="A rare option; may be repeated. normalization= is how the scores of the classes are "
         "made comparable: stable (default), cmn or none. calibration=none does not fit the "
-        f"probabilities to left-out labels, as loo (default) does. {cli.SAFE_HELP}",
+        "probabilities to left-out labels, as loo (default) does. prior_strength=rough moves the "
+        f"answers half of the way to --class-prior, if that is not known well. {cli.SAFE_HELP}",
     ),
 )  # fmt: skip
 STATE = cli.option(
@@ -195,6 +205,8 @@ def label(**options: Any) -> None:
     with phase("calibrating probabilities"):
         answers = AnswerTable(outcome.answer, options["min_probability"])
         columns = answers.columns(NodeIds(nodes_read(outcome.stream)), options["top"])
+    if options["explain"]:
+        columns["reason"] = _reason_column(outcome, len(columns["node"]))
     write_output(options, columns)
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
@@ -206,7 +218,7 @@ def label(**options: Any) -> None:
             with phase(f"making {options['report']}"):
                 page = make_page(
                     outcome.kept, outcome.answer, nodes_read(outcome.stream), answers, summary,
-                    outcome.certificate, repeat_command(),
+                    outcome.certificate, repeat_command(), outcome.reasons,
                 )  # fmt: skip
                 page.write(options["report"])
             summary["report"] = options["report"]
@@ -230,8 +242,33 @@ def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetti
             )  # fmt: skip
             answer, kept = found.class_answer, found.kept
             certificate = _certify(answer.problem.full_graph, edges, options)
+            reasons = explain_some(answer, options["explain"], edges if edges.rereadable else None)
     warn_doubts(found)
-    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate)
+    return LabelOutcome(answer, kept, kept.sparsifier, stream, certificate, None, reasons)
+
+
+def explain_some(
+    answer: "ClassAnswer", wanted: tuple[str, int] | None, edges: "Edges | None"
+) -> "list[Explanation]":
+    """Return the reasons that --explain asks for."""
+    from ohmlearn._phases import phase
+    from ohmlearn.estimators.explanation import choose_nodes, explain_nodes
+
+    if wanted is None:
+        return []
+    with phase("finding reasons"):
+        return explain_nodes(answer, choose_nodes(answer, *wanted), edges=edges)
+
+
+def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
+    """Return the reasons in sentences, null for other nodes."""
+    import numpy as np
+
+    nodes = nodes_read(outcome.stream)
+    found = np.ma.masked_array(np.full(n_nodes, None, dtype=object), True)
+    for one in outcome.reasons:
+        found[int(nodes.find([one.node])[0])] = one.text(changes=False)
+    return found
 
 
 @contextmanager
@@ -257,16 +294,17 @@ def _with_features(
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     check_feature_ids(stream, features)
-    since, about = forgetting.moment.get("since"), {}
+    since = forgetting.moment.get("since")
     times = forgetting.parameters if since is None else {}
     sparsifier = KeptGraph.start(make_parameters(options, stream, labels, times)).sparsifier
-    edges: Any = watch_edges(stream, options, sparsifier, needs_edges=True)
+    edges, recent = watch_edges(stream, options, sparsifier, needs_edges=True), None
     if since is not None:
-        edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
-    model = fit_features(options, features, edges, labels, sparsifier)
-    if since is not None:
-        when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
-        about["time"] = {"at": None, "half_life": None, "asked": None, **when}
+        view = TimeView(since=check_moment("since", since))
+        edges = recent = TimeFiltered(edges, view, needs_edges=True)
+    model, about = fit_features(options, features, edges, labels, sparsifier), None
+    if recent is not None:
+        when = {"since": recent.view.since, "latest": recent.latest, "unit": recent.time_unit}
+        about = {"time": {"at": None, "half_life": None, "asked": None, **when}}
     certificate = _certify(model.graph_, edges, options)
     return LabelOutcome(model.answer_, None, model.sparsifier_, stream, certificate, about)
 

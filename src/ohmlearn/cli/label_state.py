@@ -11,7 +11,7 @@ import numpy as np
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
-from ohmlearn.cli.label_command import LabelOutcome, check_classes, interrupted
+from ohmlearn.cli.label_command import LabelOutcome, check_classes, explain_some, interrupted
 from ohmlearn.cli.label_model import (
     as_list,
     check_feature_ids,
@@ -38,6 +38,7 @@ from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
 
 if TYPE_CHECKING:  # the package imports scikit-learn, which labels without features do not need
+    from ohmlearn.estimators.reasons import Explanation
     from ohmlearn.features import NodeFeatures
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
@@ -119,10 +120,13 @@ def label_with_state(
     if answer is None:
         answer, kept = found.class_answer, found.kept
         warn_doubts(found)
+    reasons: list[Explanation] = []
+    if options["explain"] and isinstance(answer, ClassAnswer):
+        reasons = explain_some(answer, options["explain"], None)
     is_new = found.answer is not taken.found.answer or (new is not None and new.has_new)
     finish = partial(_save, state, found) if is_new else lambda: None
     return LabelOutcome(
-        answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, finish
+        answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, reasons, finish
     )
 
 
@@ -254,7 +258,7 @@ def _solve(taken: Taken, options: Options, has_labels: bool) -> Labelling:
     """Return the model with its answer: the present one, if nothing is new."""
     found, p, problem = taken.found, taken.parameters, None
     if has_labels or p != found.parameters:
-        problem = ClassProblem.make(taken.rows, found.kept, p, found.before)
+        problem = ClassProblem.make(taken.rows, found.kept, p)
     if not taken.has_more and has_answer(found, problem):
         return found
     edges = None

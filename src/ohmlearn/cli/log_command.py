@@ -131,13 +131,9 @@ def expire(folder: str, before: str, **options: Any) -> None:
 
     Those with a time before BEFORE, a number or a date, are removed.
     """
-    try:
-        moment: float | str = float(before)
-    except ValueError:
-        moment = before
     with _open(folder) as edge_log:
         with phase("removing edges"):
-            found = edge_log.expire(moment)
+            found = edge_log.expire(cli.as_moment(before))
         _report(edge_log, {"n_removed": found.n_removed})
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -50,7 +50,9 @@ class Option(click.Option):
         """Return what follows the help in brackets; not the range of a number."""
         return {name: one for name, one in super().get_help_extra(ctx).items() if name != "range"}
 
-    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
         """Read the value."""
         if self.needs and self.name in opts:
             needed = next(one.name for one in ctx.command.params if self.needs in one.opts)
@@ -199,6 +201,19 @@ class Fraction(click.FloatRange):
 
 
 fraction = Fraction()
+
+
+class Wanted(click.ParamType[Any]):
+    """Which nodes to explain, and how many: top:20 or borderline:20."""
+
+    name = "wanted"
+
+    def convert(self, value: Any, *place: Any) -> tuple[str, int]:
+        """Return the two parts."""
+        which, _, count = value.partition(":")
+        if which not in ("top", "borderline") or not count.isdecimal() or int(count) == 0:
+            self.fail(f"{value!r} is neither top:N nor borderline:N, such as top:20.", *place)
+        return which, int(count)
 
 
 def as_column(text: str) -> str | int:

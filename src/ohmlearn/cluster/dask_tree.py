@@ -204,14 +204,10 @@ class Job:
             alone_since = now if alone_since is None else alone_since
             if now - alone_since > PATIENCE:
                 begun = " and ".join(self._begun(client, waiting))
+                since = f", since those with {begun} died, maybe for want of memory"
                 raise WorkerError(
-                    f"the cluster has had no worker for {PATIENCE:.0f} s"
-                    + (
-                        f", since those with {begun} died, maybe for want of memory"
-                        if begun
-                        else ""
-                    )
-                    + "; start some, or see in their logs why they ended"
+                    f"the cluster has had no worker for {PATIENCE:.0f} s{since if begun else ''}; "
+                    f"start some, or see in their logs why they ended"
                 )
 
     def _explain(self, client: Client, failed: list[Future]) -> Exception:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn import _core
 from ohmlearn._arrays_file import check_arrays, pack_arrays, unpack_arrays
 from ohmlearn.cluster.cluster_errors import in_partition
 from ohmlearn.cluster.partitions import open_partition
+from ohmlearn.edges import Batch
 from ohmlearn.edges.passes import PassTotals, read_pass
 from ohmlearn.nodes.node_table import NodeTable, Numbers
 from ohmlearn.reading.read_options import ReadOptions
@@ -170,7 +170,7 @@ def add_products(parts: list[PartialProduct]) -> PartialProduct:
             degrees = degrees + totals.degrees
         if sums is not None and totals.sums is not None:
             sums = sums + totals.sums
-        _core.join_ends(anywhere, roots, nodes, others)
+        read_pass([Batch(nodes, others)], np.empty((len(roots), 0)), anywhere, roots)
     return PartialProduct(PassTotals(product, count, weight, lost, degrees, sums), roots)
 
 
@@ -184,7 +184,7 @@ class Multiplying:
 
     def read(self, content: object, number: int, name: str, *shared: Any) -> PartialProduct:
         """Return the product with a partition; `multiply_partition` says what is shared."""
-        nodes, x, component, watched, weigh = shared
+        nodes, (x, component, watched), weigh = shared
         return multiply_partition(content, nodes, x, component, watched, weigh, name, self.options)
 
     def merge(self, parts: list[PartialProduct], level: int, index: int) -> PartialProduct:

@@ -196,11 +196,9 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
             if kinds := kinds_in(part.arrays):
                 nodes.add_kinds(kinds)
             numbers.append(nodes.add(ids))
-        except TypeError as error:
-            said = f"{text_of(error)}, or use {Setting('id_type', 'string')}"
-            raise PartitionError(said, place=Place(part.name)) from None
-        except ValueError as error:
-            raise PartitionError(text_of(error), place=Place(part.name)) from None
+        except (TypeError, ValueError) as error:
+            hint = f", or use {Setting('id_type', 'string')}" * isinstance(error, TypeError)
+            raise PartitionError(f"{text_of(error)}{hint}", place=Place(part.name)) from None
         unit = _join_units(unit, part)
     restored = []
     for part, new in zip(parts, [None, *numbers], strict=True):
@@ -211,7 +209,6 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         with in_partition(part.name):
             restored.append(_restore(arrays, len(nodes), parameters, seed))
     merged, *others = restored
-    merged.options.check_room(len(nodes))
     merged.merge(*others)
     levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
     return Partial(

@@ -22,12 +22,12 @@ from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
 from ohmlearn.cluster.partition_product import Multiplying
 from ohmlearn.cluster.partition_sparsifier import Sparsifying
 from ohmlearn.cluster.partitions import (
-    FilePiece,
     Partition,
     divide_files,
     make_options,
     number_partitions,
     open_partition,
+    pieces_of,
 )
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edges import Batch, Edges
@@ -68,7 +68,7 @@ class PartitionedEdges(Edges, Shown):
         self.options = make_options(options)
         check_count("partition_edges", partition_edges)
         self.partitions, self.columns = self._find(edges, partition_edges)
-        first = self._first_files()
+        first = pieces_of(self.partitions[0].content)
         if first and self.options.bipartite in (None, True):
             # The first file decides, because others may have no names of columns.
             kinds = open_partition(first[:1], self.options).kinds
@@ -113,12 +113,6 @@ class PartitionedEdges(Edges, Shown):
             "bad rows left out": self.n_bad or None,
         }
 
-    def _first_files(self) -> tuple[FilePiece, ...]:
-        """Return the pieces of files of the first partition; none if it has another source."""
-        first = self.partitions[0].content
-        is_files = isinstance(first, tuple) and bool(first) and isinstance(first[0], FilePiece)
-        return first if is_files else ()
-
     @property
     def n_partitions(self) -> int:
         """Number of partitions."""
@@ -127,7 +121,7 @@ class PartitionedEdges(Edges, Shown):
     @property
     def time_unit(self) -> str | None:
         """What the times are; read from the first partition, if it consists of files."""
-        first = self._first_files()
+        first = pieces_of(self.partitions[0].content)
         if self._time_unit == "unknown" and self.has_times and first:
             self._time_unit = open_partition(first, self.options).time_unit
         return None if self._time_unit == "unknown" else self._time_unit
@@ -240,20 +234,14 @@ class PartitionedPasses(Passes):
         super().__init__(component, reader)
         self._edges = edges
         self._nodes = edges._held_nodes
-        self._weigh: Any = None
-        if view is not None:
-            self._weigh = edges._hold(partial(view.weigh, component=component))
+        weigh = None if view is None else partial(view.weigh, component=component)
+        self._weigh = None if weigh is None else edges._hold(weigh)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         edges, first = self._edges, self.passes == 0
-        held = [
-            None if value is None else edges._hold(value)
-            for value in (x, self.component if first else None, self.watched)
-        ]
-        found = edges._run(Multiplying(edges.options), (self._nodes, *held, self._weigh))
-        for value in held:
-            if value is not None:
-                edges._let_go(value)
+        block = edges._hold((x, self.component if first else None, self.watched))
+        found = edges._run(Multiplying(edges.options), (self._nodes, block, self._weigh))
+        edges._let_go(block)
         if first:
             self._roots = found.roots
         totals: PassTotals = found.totals

@@ -106,12 +106,18 @@ def open_partition(
     content: Any, options: ReadOptions, nodes: NodeTable | None = None
 ) -> EdgeStream:
     """Return the edges of a partition, on the worker that reads them."""
-    if not (isinstance(content, tuple) and content and isinstance(content[0], FilePiece)):
-        batches = [content] if isinstance(content, tuple) else content
-        if isinstance(batches, list) and not batches:  # not a list of files
-            batches = iter(())
-        return open_stream(batches, options, nodes=nodes)
-    return EdgeStream([_open_piece(piece, options) for piece in content], nodes=nodes)
+    if pieces := pieces_of(content):
+        return EdgeStream([_open_piece(piece, options) for piece in pieces], nodes=nodes)
+    batches = [content] if isinstance(content, tuple) else content
+    if isinstance(batches, list) and not batches:  # not a list of files
+        batches = iter(())
+    return open_stream(batches, options, nodes=nodes)
+
+
+def pieces_of(content: Any) -> tuple[FilePiece, ...]:
+    """Return the pieces of files of a partition; none if it has another source."""
+    is_files = isinstance(content, tuple) and content and isinstance(content[0], FilePiece)
+    return content if is_files else ()
 
 
 def _open_piece(piece: FilePiece, options: ReadOptions) -> Source:

@@ -137,7 +137,19 @@ class SparkEdges(PartitionedEdges):
             held.destroy()
 
     def _collect_labels(self, y: Any) -> Any:
-        return take_labels(y)
+        """Return labels by node, if they are in a DataFrame; others as they are."""
+        if not hasattr(y, "mapInArrow"):
+            return y
+        names = list(y.columns)
+        if len(names) < 2:
+            raise ValueError(f"labels need the columns node and label, got {', '.join(names)}")
+        node, label = ("node", "label") if {"node", "label"} <= set(names) else names[:2]
+        labels: dict[Any, Any] = {}
+        for row in y.select(f"`{node}`", f"`{label}`").collect():
+            if labels.setdefault(row[0], row[1]) != row[1]:
+                both = f"{labels[row[0]]!r} and {row[1]!r}"
+                raise ValueError(f"node {row[0]!r} has the labels {both}; give it one")
+        return labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,23 +239,6 @@ def _find_shuffle(plan: Any) -> str | None:
     children = plan.children()
     found = (_find_shuffle(children.apply(at)) for at in range(children.size()))
     return next((shuffle for shuffle in found if shuffle is not None), None)
-
-
-def take_labels(y: Any) -> Any:
-    """Return labels by node, if they are in a DataFrame; others as they are."""
-    if not hasattr(y, "mapInArrow"):
-        return y
-    names = list(y.columns)
-    if len(names) < 2:
-        raise ValueError(f"labels need the columns node and label, got {', '.join(names)}")
-    node, label = ("node", "label") if {"node", "label"} <= set(names) else names[:2]
-    labels: dict[Any, Any] = {}
-    for row in y.select(f"`{node}`", f"`{label}`").collect():
-        if labels.setdefault(row[0], row[1]) != row[1]:
-            raise ValueError(
-                f"node {row[0]!r} has the labels {labels[row[0]]!r} and {row[1]!r}; give it one"
-            )
-    return labels
 
 
 def _make_frame(spark: SparkSession, found: Labelled, id_type: str) -> SparkFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import Any
@@ -42,8 +43,6 @@ class Compaction:
     ) -> None:
         self._store = store
         self._hooks = before_finish, after_finish
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
         store.flush()
         self._live: LiveEdges = store.live()
         self._n_entries = store.writer.n_entries
@@ -72,31 +71,20 @@ class Compaction:
                 self._abandon()
                 raise
 
-    def run_in_background(self, lock: AbstractContextManager[Any]) -> None:
+    def run_in_background(self, lock: AbstractContextManager[Any]) -> Future[None]:
         """Compact in another thread."""
+        done: Future[None] = Future()
 
         def work() -> None:
             try:
                 self.run(lock)
+                done.set_result(None)
             except BaseException as error:
-                self._error = error
+                done.set_exception(error)
 
-        self._thread = threading.Thread(target=work, name="ohmlearn-compaction", daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Wait for the end of a compaction in the background; raise its error, if there was one."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it is at work in the background."""
-        return self._thread is not None and self._thread.is_alive()
+        # Not of an executor: the end of the process does not wait for a daemon.
+        threading.Thread(target=work, name="ohmlearn-compaction", daemon=True).start()
+        return done
 
     def _rewrite(self) -> Entries:
         """Write the live edges of chosen segments to new files; return the entries of all."""
@@ -177,10 +165,8 @@ class Compaction:
             yield entry
             return
         segment, rows = int(entry["segment"][0]), read_rows(self._store.folder, entry[0])
-        places = [(segment, rows)]
-        if segment in self._rewritten:
-            places = self._translate(segment, rows)
-        for new, part in places:
+        is_moved = segment in self._rewritten
+        for new, part in self._translate(segment, rows) if is_moved else [(segment, rows)]:
             yield self._writer.write_rows(self._number, new, part)
 
     def _translate(self, segment: int, rows: Rows) -> list[tuple[int, Rows]]:

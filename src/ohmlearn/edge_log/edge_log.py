@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +25,6 @@ from ohmlearn.checks.edge_arrays import (
     check_same_length,
     check_weights,
     raise_edge_fault,
-    split_batch,
 )
 from ohmlearn.checks.parameters import RandomState, check_option
 from ohmlearn.checks.times import check_moment, check_times
@@ -43,6 +44,7 @@ from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.records import EdgeColumns
 from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
+from ohmlearn.edges.in_memory import NamedEdges
 from ohmlearn.errors import InputError, InPython, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -52,6 +54,12 @@ from ohmlearn.reading.file_names import is_log
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
+
+
+def _of_store(path: str, doc: str) -> Any:
+    """Return a property of a log that is one of its store."""
+    get = attrgetter(path)
+    return property(lambda log: get(log._open_store), doc=doc)
 
 
 class EdgeLog(Shown, Shared):
@@ -137,7 +145,7 @@ class EdgeLog(Shown, Shared):
                 )
         self._in_step: SparsifierInStep | None = None
         self._has_follower = False  # then operations do not change the sparsifier
-        self._compaction: Compaction | None = None
+        self._compaction: Future[None] | None = None
 
     def _cut_off(self) -> None:
         self._is_cut_off = True
@@ -158,45 +166,18 @@ class EdgeLog(Shown, Shared):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def nodes(self) -> NodeTable:
-        """The ids of the nodes, in the order in which they first appeared."""
-        return self._open_store.nodes
+    nodes: NodeTable = _of_store("nodes", "The ids of the nodes, in order of first appearance.")
+    n_edges: int = _of_store("contents.n_edges", "Number of live edges.")
+    n_dead: int = _of_store("contents.n_removed", "Number of dead edges that are still on disk.")
+    n_records: int = _of_store("contents.n_records", "Number of parts that were appended.")
+    n_operations: int = _of_store("contents.n_operations", "Number of operations, flushed or not.")
+    n_durable: int = _of_store("n_durable", "Number of operations that are on disk.")
+    n_updates: int = _of_store("n_updates", "Edges that were appended, removed or have expired.")
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes that ever had an edge."""
         return len(self.nodes)
-
-    @property
-    def n_edges(self) -> int:
-        """Number of live edges."""
-        return self._open_store.contents.n_edges
-
-    @property
-    def n_dead(self) -> int:
-        """Number of dead edges that are still on disk."""
-        return self._open_store.contents.n_removed
-
-    @property
-    def n_records(self) -> int:
-        """Number of records, the parts in which edges were appended."""
-        return self._open_store.contents.n_records
-
-    @property
-    def n_operations(self) -> int:
-        """Number of operations ever, with those that wait for a flush."""
-        return self._open_store.contents.n_operations
-
-    @property
-    def n_durable(self) -> int:
-        """Number of operations that are on disk."""
-        return self._open_store.n_durable
-
-    @property
-    def n_updates(self) -> int:
-        """Edges that were appended, removed or have expired; grows while this process writes."""
-        return self._open_store.n_updates
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -317,16 +298,14 @@ class EdgeLog(Shown, Shared):
         ...     log.append([([7, 8], [8, 9]), ([9], [7])])
         3
         """
-        batches: Iterable[Any] = [(u, v, w, t)]
-        source = None
-        if v is None:
-            batches = edges = as_named_edges(u)
-            source = edges.nodes
+        edges = as_named_edges(u) if v is None else NamedEdges([(u, v, w, t)])
         translation = np.empty(0, np.int32)
         n_appended = 0
         with self._operation(sync) as store:
-            for number, batch in enumerate(batches):
-                a, b, weights, times = split_batch(batch, f"batch {number}")
+            if isinstance(edges, NamedEdges):
+                edges.nodes = store.nodes
+            source = edges.nodes
+            for a, b, weights, times in edges:
                 if source is None:
                     a, b = store.nodes.add_edges(a, b)
                 elif source is not store.nodes:
@@ -334,38 +313,30 @@ class EdgeLog(Shown, Shared):
                         more = store.nodes.merge(source, len(translation))
                         translation = np.concatenate([translation, more])
                     a, b = translation[a], translation[b]
-                columns = self._check(a, b, weights, times)
+                columns = EdgeColumns(a, b, weights, times)
+                self._check(columns)
                 store.add_edges(columns)
                 n_appended += len(columns.u)
         return n_appended
 
-    def _check(self, u: NDArray[np.int32], v: NDArray[np.int32], w: Any, t: Any) -> EdgeColumns:
-        """Return columns of edges after a check of weights and times."""
-        weights = None if w is None else check_weights(w, "w")
-        times = None if t is None else check_times(t)
-        check_same_length(u=u, v=v, w=weights, t=times)
+    def _check(self, columns: EdgeColumns) -> None:
+        """Refuse edges whose weights or times do not fit."""
+        u, v, w, times = columns
         known = self._store.has_times
         if len(u) > 0 and known is not None and known != (times is not None):
             has, remedy = ("have times", "give t") if known else ("have no times", "leave out t")
             raise ValueError(
                 f"the edges in {self.folder} {has}, so new ones must be alike; {remedy}"
             )
-        if times is not None and len(times) > 0:
-            self._check_ahead(times)
-        smallest = self.sparsifier_options.smallest_weight
-        fault = _core.find_fault(MAX_NODES, 1, u, v, weights, smallest)
-        if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
-        return EdgeColumns(u, v, weights, times)
-
-    def _check_ahead(self, times: NDArray[np.float64]) -> None:
-        """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
-        if self._has_follower:  # whoever appends has compared them with the clock
-            return
         options = self.sparsifier_options
-        if options.has_times:
+        # With a follower, whoever appends has compared the times with the clock.
+        if times is not None and options.has_times and not self._has_follower:
             latest = float(self._store.contents.records["high"].max(initial=-math.inf))
             check_arrivals(times, latest, options)
+        smallest = options.smallest_weight
+        fault = _core.find_fault(MAX_NODES, 1, u, v, w, smallest)
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
 
     @in_turn
     def remove(
@@ -537,7 +508,13 @@ class EdgeLog(Shown, Shared):
         except BaseException:
             self._drop_unusable()
             raise
-        if self._in_step is not None and not self._has_follower:
+        if not self._has_follower:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Bring the sparsifier in step, if it is loaded and usable."""
+        self._drop_unusable()
+        if self._in_step is not None:
             self._in_step.follow()
 
     def _drop_unusable(self) -> None:
@@ -565,9 +542,8 @@ class EdgeLog(Shown, Shared):
             with self._lock:
                 try:
                     self.flush()
-                    self._drop_unusable()
+                    self._follow()
                     if self._in_step is not None and self._store.is_writing:
-                        self._in_step.follow()
                         self._in_step.save()
                 finally:
                     self._store.close()
@@ -593,17 +569,11 @@ class EdgeLog(Shown, Shared):
                 return
             if self._in_step is not None or (self.folder / SAVED).exists():
                 self._kept().save()  # it can follow only from this point on
-            compaction = Compaction(store, self._before_switch, self._after_switch)
+            compaction = Compaction(store, self._follow, self._after_switch)
             if background:
-                self._compaction = compaction
-                compaction.run_in_background(self._lock)
+                self._compaction = compaction.run_in_background(self._lock)
             else:
                 compaction.run(self._lock)
-
-    def _before_switch(self) -> None:
-        self._drop_unusable()
-        if self._in_step is not None:
-            self._in_step.follow()
 
     def _after_switch(self) -> None:
         if self._in_step is not None:
@@ -612,13 +582,13 @@ class EdgeLog(Shown, Shared):
     @property
     def is_compacting(self) -> bool:
         """Whether a compaction is at work in the background."""
-        return self._compaction is not None and self._compaction.is_running
+        return self._compaction is not None and not self._compaction.done()
 
     def wait_for_compaction(self) -> None:
         """Wait for a compaction in the background; raise its error, if there was one."""
         compaction, self._compaction = self._compaction, None  # it needs the lock at its end
         if compaction is not None:
-            compaction.wait()
+            compaction.result()
 
     # The sparsifier.
 
@@ -648,7 +618,8 @@ class EdgeLog(Shown, Shared):
         """Return the sparsifier, in step with the log; it is built again if it is too stale."""
         kept = self._kept()
         if kept.staleness() > MAX_STALENESS:
-            kept.rebuild()
+            with kept.lock:
+                kept.apply(kept.begin_rebuild())
         return kept
 
     @in_turn

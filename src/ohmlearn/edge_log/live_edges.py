@@ -135,7 +135,7 @@ class LiveEdges(Edges, Shown):
         columns = concatenate(parts)
         self.n_read += len(columns.u)
         self.fraction = self.n_read / max(1, self.n_edges)
-        return Batch(*columns)
+        return columns
 
     def latest(self) -> float:
         """Return the latest time in the records, of live edges or not."""
@@ -202,12 +202,8 @@ class LiveEdges(Edges, Shown):
             is_live = self._find_live(at, self.read(at).t, self._limits[at])
             inside = (rows >= first) & (rows < first + count)
             own = rows[inside].astype(np.int64) - first
-            if is_live is None:
-                ranks[inside] = n_before + own
-                n_before += count
-            else:
-                ranks[inside] = n_before + np.cumsum(is_live)[own] - 1
-                n_before += int(np.count_nonzero(is_live))
+            ranks[inside] = n_before + (own if is_live is None else np.cumsum(is_live)[own] - 1)
+            n_before += count if is_live is None else int(np.count_nonzero(is_live))
         return ranks
 
     def rows_before(self, n_records: int) -> dict[int, int]:

@@ -14,6 +14,7 @@ been built again before a removal has changed the components of the graph.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Iterator
@@ -30,7 +31,6 @@ from ohmlearn.edge_log.live_edges import LiveEdges
 from ohmlearn.edge_log.log_store import Lock, Store
 from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.records import EdgeColumns, read_rows
-from ohmlearn.edges import Batch
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import largest_ratio
 
@@ -62,9 +62,10 @@ class KeptSparsifier(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Operations that a sparsifier has not taken in yet, and the log as it is after them."""
+    """Operations that a sparsifier has not taken in yet, and the log before and after them."""
 
     operations: list[Entries]
+    seen: LiveEdges | Contents | None  # what the sparsifier has taken in so far
     live: LiveEdges
 
 
@@ -97,10 +98,12 @@ class SparsifierInStep:
         self.is_whole = True
         self._least = 0.0  # at which a removal has stopped adding to `removed`
         self.live = store.live()
-        if not self._load():
-            self._begin(store.manifest.generation)
-            self._feed(self.live, 0)
         store.take_operations()
+        step = self._load()
+        if step is None:
+            self._begin(store.manifest.generation)
+            step = Step([], None, self.live)
+        self.apply(step)
 
     # H follows the log.
 
@@ -121,23 +124,18 @@ class SparsifierInStep:
         If there are some, H is not whole until `apply` has taken them in.
         """
         self.is_whole = self.is_whole and not self.has_new
-        return Step(self._store.take_operations(), self._store.live())
+        return Step(self._store.take_operations(), self.live, self._store.live())
 
     def apply(self, step: Step) -> None:
-        """Take in operations; needs `lock`, but not that of the log."""
-        if step.operations:
-            self._apply(np.concatenate(step.operations), step.live, self.live)
-        self.live = step.live
-        self.is_whole = True
-
-    def _apply(self, entries: Entries, live: LiveEdges, seen: LiveEdges | Contents) -> None:
         """Take in operations: removed edges that H has seen first, then new live edges.
 
-        Edges that were appended and removed since H has seen the log are never seen.
+        Edges that were appended and removed since H has seen the log are never seen. Needs `lock`,
+        but not that of the log.
         """
-        n_seen, expiries = seen.n_records, list(seen.expiries)
+        live, seen = step.live, step.seen
+        n_seen, expiries = (0, []) if seen is None else (seen.n_records, list(seen.expiries))
         seen_rows = live.rows_before(n_seen)
-        for entry in entries:
+        for entry in itertools.chain(*step.operations):
             if entry["kind"] == Kind.REMOVE:
                 segment, rows = int(entry["segment"]), read_rows(self._store.folder, entry)
                 rows = np.sort(rows[rows < seen_rows.get(segment, 0)])
@@ -146,12 +144,11 @@ class SparsifierInStep:
                 limit = float(entry["low"])
                 self._take_out(live.expired(limit, find_limits(n_seen, expiries)))
                 expiries.append((n_seen, limit))
-        self._feed(live, n_seen)
-
-    def _feed(self, live: LiveEdges, first: int) -> None:
-        for part in live.parts(first):
+        for part in live.parts(n_seen):
             self._has_changed = True
-            self.sparsifier.add(Batch(*part.columns), part.record, is_checked=True)
+            self.sparsifier.add(part.columns, part.record, is_checked=True)
+        self.live = live
+        self.is_whole = True
 
     def _take_out(self, parts: Iterator[EdgeColumns]) -> None:
         """Add edges to the removed ones, unless these are so many that H is built again anyway."""
@@ -159,7 +156,7 @@ class SparsifierInStep:
             if self._least > MAX_STALENESS:
                 return
             self._staleness, self._has_changed = None, True
-            self.removed.add(Batch(*columns), is_checked=True)
+            self.removed.add(columns, is_checked=True)
             self._least = self._fraction_removed()
 
     @property
@@ -225,6 +222,8 @@ class SparsifierInStep:
         return self._staleness
 
     def _measure(self) -> float:
+        if self.removed.weight_seen_ == 0.0:  # with a horizon, there may not even be an edge yet
+            return 0.0
         h, view = self.sparsifier.snapshot(), self.sparsifier.view()
         when = {} if view is None else {"at": view.at, "since": view.since}
         u, v, w = self.removed.snapshot(**when).edges()
@@ -235,29 +234,17 @@ class SparsifierInStep:
             return float("inf")
         return largest_ratio(h, (u, v, w), self.sparsifier.seed, self.sparsifier.options.threads)
 
-    def rebuild(self) -> None:
-        """Build H again from the live edges, in one pass, with new coins.
+    def begin_rebuild(self) -> Step:
+        """Choose new coins, and return the edges of which `apply` builds H again, in one pass.
 
-        Needs the lock of the log. It has two parts: `prepare_rebuild`, and `build`, which takes
-        long and does not need that lock.
+        Needs `lock` and the lock of the log.
         """
-        with self.lock:
-            self.build(self.prepare_rebuild())
-
-    def prepare_rebuild(self) -> Step:
-        """Choose new coins, and return the edges of which to build H."""
         generation = max(self.generation, self._store.manifest.generation) + 1
         if self._store.is_writing:
             self._store.write_manifest(generation=generation)
         self.is_whole = False
         self._begin(generation)
-        return self.take()
-
-    def build(self, step: Step) -> None:
-        """Take in all live edges."""
-        self._feed(step.live, 0)
-        self.live = step.live
-        self.is_whole = True
+        return self.take()._replace(operations=[], seen=None)
 
     # On disk.
 
@@ -293,10 +280,10 @@ class SparsifierInStep:
             with closing(lock):
                 self.save()
 
-    def _load(self) -> bool:
-        """Continue with the saved sparsifier if it fits the log; return whether it does."""
+    def _load(self) -> Step | None:
+        """Load the saved sparsifier if it fits the log; return what it has not taken in yet."""
         if not self._path.exists():
-            return False
+            return None
         store = self._store
         try:
             arrays = read_arrays(self._path)
@@ -311,23 +298,16 @@ class SparsifierInStep:
             self._least = float(arrays["least_staleness"])
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             warn(f"the sparsifier of the log is made again, because {error}")
-            return False
+            return None
         manifest = store.manifest
         if not manifest.n_operations <= n_operations <= store.contents.n_operations:
-            return False  # another process has compacted the log, or the file is from another log
+            return None  # another process has compacted the log, or the file is from another log
         self.sparsifier, self.removed = (one.copy(n_jobs=self._n_jobs) for one in found)
         self.sparsifier.nodes = store.nodes
         entries = store.journal_entries()
-        first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)
-        self._apply(entries[first:], self.live, Contents.from_entries(entries[:first]))
-        return True
-
-
-def _first_after(entries: Entries, n_head: int, n_operations: int) -> int:
-    """Return the number of the first entry after some operations that follow the head."""
-    if n_operations == 0:
-        return n_head
-    return n_head + int(np.flatnonzero(entries["is_last"][n_head:])[n_operations - 1]) + 1
+        ends = np.flatnonzero(entries["is_last"][manifest.n_head :]) + 1  # of operations
+        first = manifest.n_head + int(np.append(0, ends)[n_operations - manifest.n_operations])
+        return Step([entries[first:]], Contents.from_entries(entries[:first]), self.live)
 
 
 class LogSnapshot(NamedTuple):
@@ -458,8 +438,8 @@ class LogFollower:
         with ExitStack() as held:
             with self._log._lock:
                 held.enter_context(kept.lock)
-                step = kept.prepare_rebuild()
-            kept.build(step)
+                step = kept.begin_rebuild()
+            kept.apply(step)
             self._is_stale = False
             self._note(kept)
 

@@ -76,7 +76,6 @@ class Store:
         self.n_durable = self._n_durable_ids = 0
         self._lock: Lock | None = None
         self._writer: Writer | None = None
-        self._files: dict[int, SegmentFile] = {}
         self.refresh()
 
     # Reading.
@@ -87,21 +86,18 @@ class Store:
             return
         if len(self.nodes) > self._n_durable_ids:  # ids of a stream, or of lost operations
             self.nodes.truncate(self._n_durable_ids)
-        while True:
-            self._take(*load_log(self.folder, self.nodes))
-            try:
-                open_segments(self.folder, self.contents, self._files)  # before they are deleted
-                break
-            except FileNotFoundError as error:
-                if Manifest.read(self.folder) == self.manifest:
-                    raise LogError(f"{error}; restore it from a copy of the folder") from error
+        self._load()
         self._note_durable()
 
+    def _load(self) -> None:
+        """Read the folder; files are mapped again, as names may be used again."""
+        files: dict[int, SegmentFile] = {}
+        self._take(*load_log(self.folder, self.nodes, files))
+        self._files = files
+
     def _take(self, manifest: Manifest, entries: Entries, contents: Contents) -> None:
-        """Continue with what was read; files are mapped again, as names may be used again."""
         self.manifest, self.contents, self._entries = manifest, contents, entries
         self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
-        self._files = {}
 
     @property
     def has_times(self) -> bool | None:
@@ -264,7 +260,7 @@ class Store:
         manifest.write(self.folder)
         self.writer.close()
         n_updates = self.n_updates
-        self._take(*load_log(self.folder, self.nodes))
+        self._load()
         self._n_earlier = n_updates - self.contents.n_updates
         self._open_files()
 
@@ -298,7 +294,7 @@ class Store:
             raise
 
     def _read_again(self) -> None:
-        entries = self.journal_entries()
+        entries, self._files = self.journal_entries(), {}
         self._take(self.manifest, entries, read_contents(self.folder, self.manifest, entries))
         if len(self.nodes) > self._n_ids:
             self.nodes.truncate(self._n_ids)

@@ -11,7 +11,7 @@ import os
 import zlib
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_path, read_journal
 from ohmlearn.edge_log.manifest import LogError, Manifest, refuse_damaged
+from ohmlearn.edges import Batch
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
 
@@ -31,13 +32,10 @@ Files = dict[Path, memoryview]  # contents of files, each read once
 TRIES = 100  # a reader starts over if compaction deletes files that it was about to read
 
 
-class EdgeColumns(NamedTuple):
-    """Columns of edges, numbered by the table of the log; w is None if all weights are 1."""
+class EdgeColumns(Batch):
+    """Columns of edges, numbered by the table of the log."""
 
-    u: NDArray[np.int32]
-    v: NDArray[np.int32]
-    w: NDArray[Any] | None = None
-    t: NDArray[np.float64] | None = None
+    __slots__ = ()
 
     @property
     def form(self) -> int:
@@ -49,21 +47,17 @@ class EdgeColumns(NamedTuple):
 
     def take(self, rows: slice | NDArray[Any]) -> EdgeColumns:
         """Return some rows: a slice, a mask or their numbers."""
-        w, t = (None if column is None else column[rows] for column in self[2:])
-        return EdgeColumns(self.u[rows], self.v[rows], w, t)
+        columns: list[Any] = [None if column is None else column[rows] for column in self]
+        return EdgeColumns(*columns)
 
 
 def concatenate(parts: list[EdgeColumns]) -> EdgeColumns:
     """Return the rows of several columns of the same form, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    u, v, w, t = zip(*parts, strict=True)
-    return EdgeColumns(
-        np.concatenate(u),
-        np.concatenate(v),
-        None if w[0] is None else np.concatenate(w),
-        None if t[0] is None else np.concatenate(t),
-    )
+    grouped: Any = zip(*parts, strict=True)
+    columns: list[Any] = [None if x[0] is None else np.concatenate(x) for x in grouped]
+    return EdgeColumns(*columns)
 
 
 @cache
@@ -95,11 +89,10 @@ def decode_edges(message: pyarrow.Buffer, form: int) -> EdgeColumns:
     pa = require_extra("pyarrow", "files")
     batch = pa.ipc.read_record_batch(message, make_schema(form))
     found: dict[str, NDArray[Any]] = {}
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        _, values = column.buffers()
-        dtype = field.type.to_pandas_dtype()  # that of numpy
-        found[field.name] = np.frombuffer(values, dtype, len(column))
-    return EdgeColumns(found["u"], found["v"], found.get("w"), found.get("t"))
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        dtype = column.type.to_pandas_dtype()  # that of numpy
+        found[name] = np.frombuffer(column.buffers()[1], dtype, len(column))
+    return EdgeColumns(**found)
 
 
 def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:
@@ -137,16 +130,15 @@ def payload_path(folder: Path, kind: Kind, number: int) -> Path:
 
 
 class SegmentFile:
-    """A file of edges, mapped into memory."""
+    """A file of edges, mapped into memory; `end` is the number of bytes that it must have."""
 
-    def __init__(self, path: Path) -> None:
-        pa = require_extra("pyarrow", "files")
+    def __init__(self, path: Path, end: int) -> None:
         with open(path, "rb") as file:
             self.size = os.fstat(file.fileno()).st_size
-            self._map = (
-                mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else None
-            )
-        self._buffer = pa.py_buffer(b"" if self._map is None else self._map)
+            if self.size < end:
+                refuse_damaged(path, self.size, f"{end - self.size} bytes are missing")
+            self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+        self._buffer = require_extra("pyarrow", "files").py_buffer(self._map)
 
     def read(self, offset: int, length: int) -> pyarrow.Buffer:
         """Return some bytes, which are not copied."""
@@ -159,7 +151,7 @@ class SegmentFile:
         """
         first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
         n_bytes = (offset + length) // mmap.PAGESIZE * mmap.PAGESIZE - first
-        if self._map is not None and n_bytes > 0 and hasattr(mmap, "MADV_DONTNEED"):
+        if n_bytes > 0 and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, first, n_bytes)
 
 
@@ -172,16 +164,16 @@ def open_segments(
     """
     for segment, end in contents.segment_ends.items():
         if segment not in known or known[segment].size < end:
-            path = payload_path(folder, Kind.EDGES, segment)
-            file = SegmentFile(path)
-            if file.size < end:
-                refuse_damaged(path, file.size, f"{end - file.size} bytes are missing")
-            known[segment] = file
+            known[segment] = SegmentFile(payload_path(folder, Kind.EDGES, segment), end)
     return {segment: known[segment] for segment in contents.segment_ends}
 
 
-def load_log(folder: Path, nodes: NodeTable) -> tuple[Manifest, Entries, Contents]:
+def load_log(
+    folder: Path, nodes: NodeTable, files: dict[int, SegmentFile] | None = None
+) -> tuple[Manifest, Entries, Contents]:
     """Read manifest and journal, and add ids to `nodes` that it does not have yet.
+
+    If `files` are given, they become those that hold records, so that compaction may delete them.
 
     Raises
     ------
@@ -193,7 +185,11 @@ def load_log(folder: Path, nodes: NodeTable) -> tuple[Manifest, Entries, Content
         try:
             entries = read_journal(journal_path(folder, manifest.journal))
             _add_nodes(folder, entries, nodes)
-            return manifest, entries, read_contents(folder, manifest, entries)
+            contents = read_contents(folder, manifest, entries)
+            if files is not None:
+                files.clear()
+                open_segments(folder, contents, files)
+            return manifest, entries, contents
         except FileNotFoundError as error:
             if Manifest.read(folder) == manifest:
                 raise LogError(

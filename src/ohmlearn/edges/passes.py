@@ -106,7 +106,9 @@ class BatchPasses(Passes):
     """Passes over edges that this process reads.
 
     The first pass also compares components. To the last bit, a product does not depend on the
-    batches of the edges or on the number of threads. `pass_bytes` says what memory a pass takes.
+    batches of the edges or on the number of threads. A pass takes 8 bytes per node and column of x;
+    if that is more than 4 MiB, or with many threads, edges are sorted about a million at a time,
+    which takes up to 48 MiB more.
 
     Parameters
     ----------
@@ -211,16 +213,6 @@ def read_pass(
         count += len(u)
         weight += len(u) if w is None else float(w.sum(dtype=np.float64))
     return PassTotals(result, count, weight, edges.finish(), degrees, sums)
-
-
-def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
-    """Return the memory that a pass takes beside x: the product, and what multiplying needs.
-
-    The product takes 8 bytes per node and column. If it has more than 4 MiB, or with many threads,
-    edges are sorted about a million at a time, which takes up to 48 MiB.
-    """
-    threads = check_n_jobs(n_jobs)
-    return 8 * n_nodes * n_columns + _core.EdgePass.bytes(n_nodes, n_columns, threads)
 
 
 def multiply_laplacian(

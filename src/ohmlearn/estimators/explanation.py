@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,10 @@ from ohmlearn.estimators.reasons import (
 )  # fmt: skip
 from ohmlearn.harmonic.influence import Influence, find_influence, refine_influence
 from ohmlearn.harmonic.leave_one_out import component_means
-from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from ohmlearn.estimators.problem import Problem
 
 Floats = NDArray[np.float64]
 PASSES = 10  # over the edges at most; two to four are usual
@@ -57,6 +59,7 @@ CLOSE = 0.02  # passes end when contributions add up to the margin up to this fr
 ROUGH, UNSTABLE = 0.1, 0.05
 FLOWS = 512  # edges with the largest currents, among which paths are found
 MOST_PATHS, LEAST_SHARE = 3, 0.2
+GONE = 1e-9  # sum of the labels of a class that has none
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
 REFITS = 3  # for each kind of such sets
@@ -68,12 +71,17 @@ PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 class Part(NamedTuple):
     """A linear part of the margins, with a row or an entry for each explained node."""
 
-    method: Method
+    problem: Problem  # whose scores these are
     f: Floats  # scores of all nodes
-    values: Floats  # y
     sigma: Floats  # factors of the classes in phi
     slope: Floats  # the same in derivatives of the margin, which differ for logarithms
     factor: Floats  # of phi in the margin
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether the scores are those of random walks with restart."""
+        is_walk: bool = self.problem.method == "restart"
+        return is_walk
 
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
@@ -82,34 +90,44 @@ class Part(NamedTuple):
 
 
 def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
-    """Return the parts of the margins of nodes."""
-    problem, k = answer.problem, len(asked)
-    values = problem.columns
+    """Return the parts of the margins of nodes: harmonic scores first."""
+    problem, f = answer.problem, answer.result.f
     if not isinstance(answer, ClassAnswer):
-        ones = np.ones((k, 1))
-        return [Part(problem.method, answer.result.f, values, ones, ones, np.ones(k))]
-    rows = np.arange(k)
-    nodes, codes, others = (np.array([one[at] for one in asked]) for at in (0, 2, 3))
-    scores, exponents = answer.scores[nodes], answer.exponents[nodes]
+        ones = np.ones((len(asked), 1))
+        return [Part(problem, f, ones, ones, np.ones(len(asked)))]
+    at = np.arange(len(asked))
+    nodes, codes, others = (np.array([one[i] for one in asked]) for i in (0, 2, 3))
+
+    def between(factors: Floats) -> Floats:
+        """Return rows with the factor of the class, and minus that of the other one."""
+        rows = np.zeros((len(asked), len(answer.counts)))
+        rows[at, codes] = np.broadcast_to(factors, rows.shape)[at, codes]
+        rows[at, others] = -np.broadcast_to(factors, rows.shape)[at, others]
+        return rows
+
     # Exponents are scores times one number for each node.
-    differences = scores[rows, codes] - scores[rows, others]
-    parts = exponents[rows, codes] - exponents[rows, others]
+    scores, exponents = answer.scores[nodes], answer.harmonic_exponents[nodes]
+    differences = scores[at, codes] - scores[at, others]
+    safe = np.where(differences != 0.0, differences, 1.0)
     factor = np.where(
-        differences != 0.0, parts / np.where(differences != 0.0, differences, 1.0), 1.0
+        differences != 0.0, (exponents[at, codes] - exponents[at, others]) / safe, 1.0
     )
     weights = answer.class_factors(answer.counts)
-    sigma = np.zeros((k, len(weights)))
-    sigma[rows, codes], sigma[rows, others] = weights[codes], -weights[others]
-    if answer.kind == "stable":
-        return [Part(problem.method, answer.result.f, values, sigma, sigma, factor)]
-    f = answer.result.f[nodes]
-    p, q = f[rows, codes] * weights[codes], f[rows, others] * weights[others]
-    mean = np.where(p == q, p, (p - q) / np.where(p == q, 1.0, np.log(p) - np.log(q)))
-    slope = np.zeros_like(sigma)
-    slope[rows, codes], slope[rows, others] = 1.0 / f[rows, codes], -1.0 / f[rows, others]
-    return [
-        Part(problem.method, answer.result.f, values, sigma / mean[:, np.newaxis], slope, factor)
-    ]
+    sigma = slope = between(weights)
+    if answer.kind != "stable":  # logarithms, made linear by the logarithmic mean
+        p, q = f[nodes, codes] * weights[codes], f[nodes, others] * weights[others]
+        logs = np.where(p == q, 1.0, np.log(p) - np.log(q))
+        sigma = sigma / np.where(p == q, p, (p - q) / logs)[:, np.newaxis]
+        slope = between(1.0 / f[nodes])
+    parts = [Part(problem, f, sigma, slope, factor)]
+    added = answer.combination
+    if added is not None and added.restart > 0.0:
+        sigma = between(1.0 / np.where(answer.counts > 0, answer.counts, 1.0))
+        sizes = answer.walk_sizes(nodes)
+        parts.append(
+            Part(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
+        )
+    return parts
 
 
 def explain_nodes(
@@ -158,6 +176,24 @@ def find_nodes(table: NodeTable | None, names: Sequence[Any], n_nodes: int) -> l
     return [int(number) for number in numbers]
 
 
+def choose_nodes(answer: ClassAnswer, which: str, count: int) -> list[int]:
+    """Return the nodes without a label that are the surest of each class, or the closest calls."""
+    p = np.sort(answer.probabilities, axis=1)
+    free = answer.result.reached.copy()
+    free[answer.problem.labels.nodes] = False
+    if which == "borderline" and p.shape[1] > 1:
+        nodes = np.flatnonzero(free)
+        order = np.argsort(p[nodes, -1] - p[nodes, -2], kind="stable")
+        return [int(node) for node in nodes[order[:count]]]
+    found: list[int] = []
+    codes = answer.codes(answer.default_code)
+    for code in range(p.shape[1]):
+        nodes = np.flatnonzero(free & (codes == code))
+        order = np.argsort(-p[nodes, -1], kind="stable")
+        found += [int(node) for node in nodes[order[:count]]]
+    return found
+
+
 class _Asked(NamedTuple):
     """A node to explain."""
 
@@ -167,8 +203,13 @@ class _Asked(NamedTuple):
     other: int = -1  # the class that it is compared with; -1 if there is none
     margin: float = np.nan
     probability: float = np.nan
-    offset: float = 0.0  # of the margin that is the same at all nodes
+    offsets: tuple[tuple[str, float], ...] = ()  # parts that are the same at all nodes
     note: str = ""  # why there are no reasons
+
+    @property
+    def from_labels(self) -> float:
+        """The part of the margin that comes from labels."""
+        return self.margin - sum(value for _, value in self.offsets)
 
     @classmethod
     def about(cls, answer: NodeAnswer, node: int, label: Any, against: Any) -> _Asked:
@@ -196,8 +237,12 @@ class _Asked(NamedTuple):
                 why = f"all labels that reach it are {_plain(label)!r}"
             return cls(node, label, code, probability=probability, note=why)
         margin = float(exponents[code] - exponents[other])
-        offset = float(answer.offsets[code] - answer.offsets[other])
-        return cls(node, label, code, other, margin, probability, offset)
+        added = {"class proportions": answer.offsets}
+        if answer.combination is not None:
+            added["bias of the classes"] = answer.combination.bias
+        differences = ((name, float(each[code] - each[other])) for name, each in added.items())
+        offsets = tuple(one for one in differences if one[1] != 0.0)
+        return cls(node, label, code, other, margin, probability, offsets)
 
     def without_reasons(self, answer: NodeAnswer) -> Explanation:
         """Return an explanation that says why there are no reasons."""
@@ -236,7 +281,7 @@ class _Work:
         self.graph, self.used = problem.graph, problem.used
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
         self.parts = find_parts(answer, asked)
-        self.solvers = [problem.solver(part.method) for part in self.parts]
+        self.solvers = [part.problem.solver for part in self.parts]
         if edges is None:
             self.rows = find_influence(self.solvers, self.nodes)
             self.passes = 0
@@ -249,15 +294,17 @@ class _Work:
         source = edges.open_passes(component, "explain", p.n_jobs, self.graph.view)
         source.watched = np.empty((len(component), 0), np.float32), np.empty(0, np.int64)
 
-        def is_enough(rows: list[Influence]) -> bool:
+        def is_enough(rows: Influence) -> bool:
             check_first_pass(edges, self.graph, source, "explain(node, edges=edges)")
-            self.rows = rows
+            self.rows = [rows, *kept]
             gaps = [self._gap(column) for column in range(len(self.asked))]
             return max(gaps) <= CLOSE
 
-        found = refine_influence(self.solvers, self.nodes, source, PASSES, is_enough)
+        # Walks that are added to harmonic scores are those of the edges kept, also in the answer.
+        kept = find_influence(self.solvers[1:], self.nodes)
+        found = refine_influence(self.solvers[0], self.nodes, source, PASSES, is_enough)
         self.passes = source.passes
-        return found
+        return [found, *kept]
 
     def _contributions(self, column: int) -> Floats:
         """Return what each label contributes to the margin of a node."""
@@ -265,7 +312,10 @@ class _Work:
         for part, rows in zip(self.parts, self.rows, strict=True):
             g = self._row(rows)[self.used.nodes, column]
             total += (
-                part.factor[column] * g * self.used.weights * (part.values @ part.sigma[column])
+                part.factor[column]
+                * g
+                * self.used.weights
+                * (self.problem.columns @ part.sigma[column])
             )
         return total
 
@@ -275,7 +325,7 @@ class _Work:
     def _gap(self, column: int) -> float:
         """Return how far contributions are from adding up to the margin, relative to their size."""
         found, one = self._contributions(column), self.asked[column]
-        gap = abs(one.margin - one.offset - found.sum())
+        gap = abs(one.from_labels - found.sum())
         return float(gap / max(np.abs(found).sum(), abs(one.margin), 1e-300))
 
     # One explanation.
@@ -296,18 +346,15 @@ class _Work:
             against=self._class(one.other),
             margin=one.margin,
             labels=self._label_reasons(column, chosen, each),
-            offsets=self._offsets(one),
-            rest=float(one.margin - one.offset - each[chosen].sum()),
+            offsets=dict(one.offsets),
+            rest=float(one.from_labels - each[chosen].sum()),
             neighbors=None if near is None else self._neighbor_reasons(column, near[column]),
             edges=None if pairs is None else self._edge_reasons(column, pairs[column], n_edges),
             paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
             basis=basis,
             note=self._note(one),
-            find_changes=partial(self._find_changes, column, each),
+            find_changes=partial(self._find_changes, column),
         )
-
-    def _offsets(self, one: _Asked) -> dict[str, float]:
-        return {} if one.offset == 0.0 else {"class proportions": one.offset}
 
     def _class(self, code: int) -> Any:
         return _plain(self.problem.classes[code]) if code >= 0 else None
@@ -334,9 +381,10 @@ class _Work:
         if self.answer.result.passes > 0:
             doubt = f"reasons from {basis} do not add up to this answer, which is that of all edges"
             return basis, f"{doubt}; {remedy}" if self._gap(column) > ROUGH else ""
-        if not isinstance(self.answer, ClassAnswer):
+        answer = self.answer
+        if not isinstance(answer, ClassAnswer):
             return basis, ""
-        changed = float(np.mean(self.answer.stability))
+        changed = float(np.mean(answer.stability))
         basis += f"; another sample would change about {changed:.1%} of all labels"
         return basis, f"reasons from {basis}; {remedy}" if changed > UNSTABLE else ""
 
@@ -353,7 +401,7 @@ class _Work:
     ) -> list[LabelReason]:
         one = self.asked[column]
         margins = self._margins_without(column, chosen)
-        distances = distances_from(self._adjacency, one.node, self.used.nodes[chosen])
+        distances = self._distances(column, self.used.nodes[chosen])
         return [
             LabelReason(
                 self._name(node), self._label_of(label), float(each[label]),
@@ -363,6 +411,17 @@ class _Work:
                 chosen, self.used.nodes[chosen], margins, distances, strict=True
             )
         ]  # fmt: skip
+
+    def _distances(self, column: int, others: NDArray[np.int64]) -> list[int | None]:
+        """Return distances where they are known: from all edges in memory, or to neighbours."""
+        node = self.asked[column].node
+        if self.problem.holds_all_edges:
+            return distances_from(self._adjacency, node, others)
+        near: set[int] = set()
+        if self._sees_edges:
+            pairs = self._pairs[1][column]
+            near = {*pairs.u.tolist(), *pairs.v.tolist()} - {node}
+        return [1 if other in near else None for other in others.tolist()]
 
     @cached_property
     def _adjacency(self) -> csr_array:
@@ -378,29 +437,28 @@ class _Work:
         classes = self.problem.classes
         return _plain(classes[np.argmax(values)]) if classes.size else float(values[0])
 
-    def _scores_left_out(self) -> Floats:
-        """Return what each label becomes where it is left out: the score that its node gets.
+    def _steps(self, column: int) -> list[Floats]:
+        """Return how leaving out each label changes the scores of a node, for each part.
 
-        NaN if it is not known. A random walk only loses the walks that end at the label.
+        With R_j the row of the node, and F the score of the label's node without it, the step is
+        R_j s_j (F - y_j); NaN if F is not known. A random walk only loses what ends at the label.
         """
-        if self.parts[0].method == "restart":
-            return np.zeros_like(self.used.values)
-        found = np.full(self.parts[0].values.shape, np.nan)
-        labels, scores, _ = self.answer.left_out_scores
-        found[labels] = scores
-        return found
-
-    def _steps(self, column: int) -> Floats:
-        """Return how leaving out each label changes the scores of a node."""
-        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
-        steps: Floats = g[:, np.newaxis] * (self._scores_left_out() - self.parts[0].values)
+        steps = []
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            left = np.zeros_like(self.problem.columns)
+            if not part.is_walk:
+                left[:] = np.nan
+                labels, scores, _ = self.answer.left_out_scores
+                left[labels] = scores
+            g = self._row(rows)[self.used.nodes, column] * self.used.weights
+            steps.append(g[:, np.newaxis] * (left - self.problem.columns))
         return steps
 
     def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
         """Return the margin without each of some labels; the others count as before."""
-        one, part = self.asked[column], self.parts[0]
-        steps = self._steps(column)[chosen] @ part.sigma[column]
-        found: Floats = one.margin + part.factor[column] * steps
+        found = np.full(len(chosen), self.asked[column].margin)
+        for part, steps in zip(self.parts, self._steps(column), strict=True):
+            found += part.factor[column] * (steps[chosen] @ part.sigma[column])
         return found
 
     # Edges.
@@ -429,7 +487,7 @@ class _Work:
     def _support(self, column: int) -> Measure:
         terms = [
             (
-                part.method, solver.system.scale,
+                part.is_walk, solver.system.scale,
                 np.ascontiguousarray(self._row(rows)[:, column]), part.phi(column, part.slope),
             )
             for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True)
@@ -437,9 +495,9 @@ class _Work:
 
         def support(u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
             total = np.zeros(len(u))
-            for method, scale, g, phi in terms:
+            for is_walk, scale, g, phi in terms:
                 total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
-                if method == "restart":  # the degrees in D + gamma L change, too
+                if is_walk:  # the degrees in D + gamma L change, too
                     total -= g[u] * phi[u] + g[v] * phi[v]
             return total
 
@@ -462,12 +520,11 @@ class _Work:
         votes = np.zeros(len(ends))
         for part, solver, means in zip(self.parts, self.solvers, self._means, strict=True):
             f, system = part.f[ends], solver.system
-            if part.method == "restart":
+            if part.is_walk:
                 f = f * system.scale / (1.0 + system.scale)
             elif self.problem.classes.size:
                 f = f - means[system.component[node]]
-            phi = part.factor[column] * (f @ part.sigma[column])
-            votes += near.w / near.w.sum() * phi
+            votes += near.w / near.w.sum() * part.factor[column] * (f @ part.sigma[column])
         order = np.lexsort((ends, -np.abs(votes)))
         return [
             NeighborReason(
@@ -487,7 +544,7 @@ class _Work:
 
     def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
-        if self.parts[0].method == "restart":
+        if self.parts[0].is_walk:
             return []
         current = flows.w * self._current(column)(flows.u, flows.v)
         left: dict[int, dict[int, float]] = {}
@@ -510,7 +567,7 @@ class _Work:
 
     # What would change the answer.
 
-    def _find_changes(self, column: int, each: Floats) -> list[Change]:
+    def _find_changes(self, column: int) -> list[Change]:
         """Return the smallest sets of labels found without which, or if wrong, the answer changes.
 
         Labels are taken one by one, the one that lowers the margin most first. Scores, and the
@@ -521,7 +578,7 @@ class _Work:
             return []
         found = []
         for kind in ("removed", "wrong"):
-            for labels in self._candidates(column, each, kind):
+            for labels in self._candidates(column, kind):
                 refitted = self._refit(labels, one.other if kind == "wrong" else None)
                 if (
                     refitted is not None
@@ -532,48 +589,63 @@ class _Work:
                     break
         return found
 
-    def _candidates(self, column: int, each: Floats, kind: str) -> list[list[int]]:
+    def _candidates(self, column: int, kind: str) -> list[list[int]]:
         """Return growing sets of labels, from the first that should change the answer on."""
-        one, part = self.asked[column], self.parts[0]
-        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
-        scores, counts = g @ part.values, self.used.weights @ part.values
-        steps, fewer = np.zeros_like(part.values), np.zeros_like(part.values)
+        one, weights, values = self.asked[column], self.used.weights, self.problem.columns
         if kind == "removed":
-            steps = np.nan_to_num(self._steps(column))
-            fewer = -self.used.weights[:, np.newaxis] * part.values
-        else:
-            moved = part.values[:, one.code]
-            steps[:, one.code], steps[:, one.other] = -g * moved, g * moved
-            fewer[:, one.code] = -self.used.weights * moved
-            fewer[:, one.other] = self.used.weights * moved
-        usable = [label for label in range(len(g)) if np.any(steps[label])]
+            steps = [np.nan_to_num(each) for each in self._steps(column)]
+            fewer = -weights[:, np.newaxis] * values
+        else:  # labels of the class become those of the other one
+            fewer = np.zeros_like(values)
+            fewer[:, one.code], fewer[:, one.other] = -values[:, one.code], values[:, one.code]
+            fewer *= weights[:, np.newaxis]
+            rows = (self._row(each)[self.used.nodes, column] for each in self.rows)
+            steps = [g[:, np.newaxis] * fewer for g in rows]
+        scores = [
+            (self._row(each)[self.used.nodes, column] * weights) @ values for each in self.rows
+        ]
+        counts = weights @ values
         taken: list[int] = []
         sets: list[list[int]] = []
+        usable = [label for label in range(len(values)) if np.any(fewer[label])]
         while usable and len(taken) < MOST_CHANGED and len(sets) < REFITS:
             margins = [
-                self._margin(column, scores + steps[label], counts + fewer[label])
+                self._margin(
+                    column,
+                    [now + step[label] for now, step in zip(scores, steps, strict=True)],
+                    counts + fewer[label],
+                )
                 for label in usable
             ]
             best = int(np.argmin(margins))
             label = usable.pop(best)
             taken.append(label)
-            scores, counts = scores + steps[label], counts + fewer[label]
+            scores = [now + step[label] for now, step in zip(scores, steps, strict=True)]
+            counts = counts + fewer[label]
             if margins[best] < 0.0:
                 sets.append(list(taken))
         return sets
 
-    def _margin(self, column: int, scores: Floats, counts: Floats) -> float:
+    def _margin(self, column: int, scores: list[Floats], counts: Floats) -> float:
         """Return the margin over all other classes, if scores of the node and counts were these."""
-        one, part, answer = self.asked[column], self.parts[0], self.answer
-        assert isinstance(answer, ClassAnswer)
-        scaled = scores * answer.class_factors(counts)
-        if answer.kind != "stable":
-            scaled = np.log(np.maximum(scaled, 1e-300))
-        exponents = part.factor[column] * scaled + answer.offsets
-        exponents[(counts <= 1e-9)] = -np.inf
-        own = exponents[one.code]
-        exponents[one.code] = -np.inf
-        return float(own - exponents.max()) if np.isfinite(own) else -np.inf
+        answer = self.answer
+        assert isinstance(answer, ClassAnswer)  # numbers have no other class
+        code, present = self.asked[column].code, counts > GONE
+        exponents = answer.offsets.copy()
+        if answer.combination is not None:
+            exponents += answer.combination.bias
+        for part, now in zip(self.parts, scores, strict=True):
+            if part is not self.parts[0]:
+                scaled = now / np.where(present, counts, 1.0)
+            else:
+                scaled = now * answer.class_factors(counts)
+                if answer.kind != "stable":
+                    scaled = np.log(np.maximum(scaled, 1e-300))
+            exponents += part.factor[column] * scaled
+        if not present[code]:
+            return -np.inf
+        rivals = np.delete(exponents, code)[np.delete(present, code)]
+        return float(exponents[code] - rivals.max(initial=-np.inf))
 
     def _refit(self, labels: list[int], wrong: int | None) -> NodeAnswer | None:
         """Return the answer without some labels, or with them of another class."""

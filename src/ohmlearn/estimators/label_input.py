@@ -20,7 +20,7 @@ from ohmlearn.errors import InputError, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered
-from ohmlearn.reading.arrow_objects import read_whole
+from ohmlearn.reading.arrow_reader import read_whole
 from ohmlearn.reading.column_choice import is_id
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib import import_module
 from typing import Any, NamedTuple
 
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
@@ -28,7 +29,7 @@ class LabelReason(NamedTuple):
     if_removed : float
         The margin without this label; NaN if its leave-one-out score is not known.
     distance : int or None
-        Number of edges to the label, on the edges kept.
+        Number of edges to the label; None if it is not known, as the edges were not all kept.
     """
 
     node: Any
@@ -250,7 +251,7 @@ class Explanation:
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas with all contributions, which sum to `margin`."""
-        import pandas as pd
+        pd: Any = import_module("pandas")
 
         rows = [("label", *one) for one in self.labels]
         unit = self.margin or math.nan

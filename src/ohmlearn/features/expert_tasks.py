@@ -1,7 +1,7 @@
 """What differs between classes and numbers when answers of several models are compared and pooled.
 
 Answers are matrices with a row for each node: probabilities of the classes, or one column of
-numbers. An expert is whatever gives such a matrix.
+numbers. An expert is whatever gives such a matrix; rows to which it does not apply are NaN.
 """
 
 from collections.abc import Iterator
@@ -112,24 +112,20 @@ class Classes(_Task):
         # A pipeline, or an estimator without weights, gets the likeliest class of each node.
         likeliest = Z, self._names[np.argmax(labels.values, axis=1)]
         model = self._fit(estimator, (Z[at], self._names[codes]), weights, likeliest)
-        columns = self._columns_of(model.classes_)
+        order = np.argsort(self._names)  # folds may lack a class
+        columns = order[np.searchsorted(self._names, model.classes_, sorter=order)]
         return Predictor(model, len(labels.nodes), columns, self.n_classes)
 
-    def _columns_of(self, found: Any) -> NDArray[np.int64]:
-        """Return the numbers of classes that a fitted estimator has."""
-        order = np.argsort(self._names)
-        columns: NDArray[np.int64] = order[np.searchsorted(self._names, found, sorter=order)]
-        return columns
-
-    def by_graph(
-        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None
-    ) -> tuple[Floats, Mask]:
-        """Return the answers of `HFSClassifier`, and which nodes labels reach."""
-        p = HFSParameters(tol=1e-5, n_jobs=n_jobs)  # enough to compare experts
+    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
+        """Return the answers of `HFSClassifier`."""
+        # The scores alone: labels are left out here already. The tolerance is enough to compare.
+        p = HFSParameters(method="harmonic", tol=1e-5, n_jobs=n_jobs)
         problem = ClassProblem.pose(labels, kept, p, classes=np.arange(self.n_classes))
         answer = problem.answer(problem.solve(tol=p.tol))
         # The exponent takes the place of a calibration.
-        return DEFAULT._replace(smoothing=0.0).apply(answer.exponents), answer.result.reached
+        found = DEFAULT._replace(smoothing=0.0).apply(answer.exponents)
+        found[~answer.result.reached] = np.nan
+        return found
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
         """Return the least loss of answers for left-out labels, and the exponent that gives it."""
@@ -148,16 +144,17 @@ class Classes(_Task):
         powers += FLOOR / self.n_classes
         return powers
 
-    def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
+    def find_weights(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Maximise the likelihood of the labels in the pool, by EM."""
         at, codes = np.nonzero(labels.values)
         counts = labels.values[at, codes] * labels.weights[at]
-        likelihood, applies = answers[:, at, codes], applies[:, at]
+        likelihood = answers[:, at, codes]
+        applies = ~np.isnan(likelihood)
         weights = np.full(len(PRIOR), 1.0 / len(PRIOR))
         for _ in range(100):
             joint = weights[:, np.newaxis] * likelihood
             own = np.where(applies, weights[:, np.newaxis], 0.0)
-            pooled = np.sum(joint * applies, axis=0) / np.maximum(own.sum(axis=0), 1e-300)
+            pooled = np.nansum(joint, axis=0) / np.maximum(own.sum(axis=0), 1e-300)
             # A label says nothing about an expert that does not apply.
             joint = np.where(applies, joint, weights[:, np.newaxis] * pooled)
             weights = (joint / np.maximum(joint.sum(axis=0), 1e-300)) @ counts
@@ -183,11 +180,6 @@ class Classes(_Task):
         alone: Mask = np.any(has & (counts == 1), axis=1)
         return ~alone & (np.count_nonzero(counts > 1) > 1)
 
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return a number for each label; folds have about the same mixture of these."""
-        codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
-        return codes
-
 
 class Numbers(_Task):
     """Answers are numbers, in one column."""
@@ -202,14 +194,12 @@ class Numbers(_Task):
         rows = Z, labels.values[:, 0]
         return Predictor(self._fit(estimator, rows, labels.weights, rows), len(labels.nodes))
 
-    def by_graph(
-        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None
-    ) -> tuple[Floats, Mask]:
-        """Return the answers of `HFSRegressor`, and which nodes labels reach."""
+    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
+        """Return the answers of `HFSRegressor`."""
         p = HFSParameters(tol=1e-5, normalization=None, n_jobs=n_jobs)
         problem = NumberProblem.pose(labels, kept, p)
         answer = problem.answer(problem.solve(tol=p.tol))
-        return answer.labels[:, np.newaxis], answer.result.reached
+        return np.where(answer.result.reached, answer.labels, np.nan)[:, np.newaxis]
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:
         """Return the loss and 1: numbers are not more or less sure."""
@@ -219,12 +209,12 @@ class Numbers(_Task):
         """Return the answers."""
         return answers
 
-    def find_weights(self, answers: Floats, applies: Mask, labels: NodeLabels) -> Floats:
+    def find_weights(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Minimise the squared error of the pool; weights are not negative and sum to 1."""
-        errors = np.where(applies, answers[:, :, 0] - labels.values[:, 0], np.nan)
+        errors = answers[:, :, 0] - labels.values[:, 0]
         # An expert that does not apply has the error of the others.
-        others = np.nanmean(errors, axis=0)
-        errors = np.where(applies, errors, others) * np.sqrt(labels.weights)
+        errors = np.where(np.isnan(errors), np.nanmean(errors, axis=0), errors)
+        errors *= np.sqrt(labels.weights)
         squares = errors @ errors.T
         scale = float(np.diag(squares).min()) / len(labels.nodes)  # error of one label
         if scale == 0.0:
@@ -253,10 +243,6 @@ class Numbers(_Task):
         """Return all labels if there are more than three, and not all are the same."""
         n_labels = len(labels.nodes)
         return np.full(n_labels, n_labels > 3 and len(np.unique(labels.values)) > 1)
-
-    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
-        """Return the same number for all labels."""
-        return np.zeros(len(labels.nodes), dtype=np.int64)
 
 
 Task = Classes | Numbers

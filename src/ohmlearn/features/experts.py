@@ -1,6 +1,6 @@
 """The three experts for nodes with features, and the tables of features that they see."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -124,26 +124,10 @@ def as_dense(rows: Matrix) -> NDArray[Any]:
     return dense
 
 
-class ExpertAnswers(NamedTuple):
-    """Answers of experts, and to which rows each of them applies."""
-
-    answers: Floats  # (n_experts, n_rows, n_columns)
-    applies: Mask  # (n_experts, n_rows)
-
-    @classmethod
-    def none(cls, n_experts: int, n_rows: int, n_columns: int) -> "ExpertAnswers":
-        """Return room for answers."""
-        room = np.zeros((n_experts, n_rows, n_columns))
-        return cls(room, np.zeros((n_experts, n_rows), dtype=bool))
-
-    def at(self, experts: Any, rows: Matrix) -> "ExpertAnswers":
-        """Return those of some experts for some rows."""
-        return ExpertAnswers(self.answers[experts][:, rows], self.applies[experts][:, rows])
-
-
 class Experts:
     """The three experts on one graph with one table of features.
 
+    Answers are arrays of shape (n_experts, n_rows, n_columns), NaN where an expert does not apply.
     `estimator` is a regressor or classifier of scikit-learn, or None for the one of the task.
     Features are smoothed with `gamma`.
     """
@@ -183,7 +167,7 @@ class Experts:
             # the coordinates in that space give the same model in less time.
             self._bases = [np.linalg.qr(as_dense(rows).T)[0] for rows in self._rows]
             self._rows = [rows @ basis for rows, basis in zip(self._rows, self._bases, strict=True)]
-        self._fits: dict[bytes, ExpertAnswers] = {}
+        self._fits: dict[bytes, Floats] = {}
 
     def _smooth(self, degrees: Floats) -> NDArray[Any]:
         """Return smoothed features of all nodes: weighted means over the nodes around each one.
@@ -205,7 +189,7 @@ class Experts:
             for part in blocks(n_nodes, n_columns):
                 smoothed[part] = self._resize(smoothed[part])
             return smoothed
-        smoothed /= smoothing.apply_quietly(counts)
+        smoothed /= smoothing.apply(counts)
         parts = blocks(n_nodes, n_columns)
         total = sum(float(np.sum(np.square(smoothed[part], dtype=float))) for part in parts)
         if total > 0.0:
@@ -250,7 +234,7 @@ class Experts:
         labels = choose_labels(self.labels, usable)
         return self.task.fit(estimator, self._rows[table][usable], labels)
 
-    def at_labels(self, known: Mask) -> ExpertAnswers:
+    def at_labels(self, known: Mask) -> Floats:
         """Return the answers of all candidates for all labels, from those that are known."""
         key = known.tobytes()
         if key not in self._fits:
@@ -258,41 +242,39 @@ class Experts:
             for candidate, (table, _) in enumerate(self._tables):
                 predict = self.fit(candidate, known)
                 if predict is not None:
-                    found.answers[candidate] = predict(self._rows[table])
-                    found.applies[candidate] = self._known_rows[table][nodes]
-            answers, reached = self._by_graph(known)
-            found.answers[-1], found.applies[-1] = answers[nodes], reached[nodes]
+                    there = self._known_rows[table][nodes]
+                    found[candidate][there] = predict(self._rows[table])[there]
+            found[-1] = self._by_graph(known)[nodes]
             self._fits[key] = found
         return self._fits[key]
 
-    def no_answers(self) -> ExpertAnswers:
+    def no_answers(self) -> Floats:
         """Return room for answers of all candidates for all labels."""
-        return ExpertAnswers.none(len(self._tables) + 1, *self.labels.values.shape)
+        return np.full((len(self._tables) + 1, *self.labels.values.shape), np.nan)
 
-    def _by_graph(self, known: Mask) -> tuple[Floats, Mask]:
+    def _by_graph(self, known: Mask) -> Floats:
         labels = choose_labels(self.labels, known & self.has_edges[self.labels.nodes])
         if len(labels.nodes) == 0:
-            none = ExpertAnswers.none(1, self.graph.n_nodes, self.labels.values.shape[1])
-            return none.answers[0], none.applies[0]
+            return np.full((self.graph.n_nodes, self.labels.values.shape[1]), np.nan)
         return self.task.by_graph(self._kept, labels, self.n_jobs)
 
-    def everywhere(self, own: Predictor | None, both: int, wanted: Mask) -> ExpertAnswers:
-        """Return the answers for all nodes, from all labels.
+    def everywhere(self, own: Predictor | None, both: int, wanted: Mask) -> Floats:
+        """Return the answers of the three experts for all nodes, from all labels.
 
         `own` is the estimator on the features of a node, and `both` the candidate on smoothed ones.
         Experts that are not `wanted` answer only if some nodes have no other one.
         """
         known = np.ones(len(self.labels.nodes), dtype=bool)
-        found = ExpertAnswers.none(3, self.graph.n_nodes, self.labels.values.shape[1])
+        found = np.full((3, self.graph.n_nodes, self.labels.values.shape[1]), np.nan)
         for expert in (1, 2, 0) if not wanted[0] else (0, 1, 2):
-            if not wanted[expert] and found.applies[wanted].any(axis=0).all():
+            if not wanted[expert] and not np.isnan(found[wanted, :, 0]).all(axis=0).any():
                 continue
             if expert == 2:
-                found.answers[2], found.applies[2] = self._by_graph(known)
+                found[2] = self._by_graph(known)
                 continue
             predict = own if expert == 0 else self.fit(both, known)
             if predict is not None:
                 for part in blocks(*self.features.shape):
-                    found.answers[expert][part] = predict(self._table(expert, part))
-                found.applies[expert] = self._known_rows[expert]
+                    found[expert][part] = predict(self._table(expert, part))
+                found[expert][~self._known_rows[expert]] = np.nan
         return found

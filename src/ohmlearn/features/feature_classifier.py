@@ -1,17 +1,16 @@
 """The classifier for nodes that have features and edges."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin
 
-from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._warnings import warn
-from ohmlearn.checks.parameters import ARRAY, Constraints, Options, RandomState, check_fraction
+from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
 from ohmlearn.estimators.answer import SHIFT
 from ohmlearn.estimators.calibration import (
     AccuracyEstimate,
@@ -43,6 +42,7 @@ class FeatureClassAnswer(FeatureAnswer):
 
     has_features = True
     wanted_proportions = None
+    imbalance = None  # left-out labels have judged the features
 
     def __init__(
         self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
@@ -99,12 +99,13 @@ class FeatureClassAnswer(FeatureAnswer):
         right = labels.values[np.arange(len(codes)), codes]
         return estimate_accuracy(right, labels.weights / labels.weights.mean())
 
-    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
-        """Return probabilities of labels left out, whether they are right, and weights."""
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
+        """Return of answers for labels left out: probability, whether right, weight, and class."""
         left_out, given = self._left_out
         p = self.calibration.apply(left_out)
-        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
-        return p.max(axis=1), right, given.weights / given.weights.mean()
+        codes = np.argmax(p, axis=1)
+        right = given.values[np.arange(len(p)), codes]
+        return p.max(axis=1), right, given.weights / given.weights.mean(), codes
 
     def prediction_sets(self, alpha: float) -> Mask:
         """Return for each node the classes that hold its label with probability 1 - alpha."""
@@ -119,6 +120,7 @@ def _logarithms(answers: Floats) -> Floats:
     return logs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnswer]):
     """Labels all nodes of a graph from a few labels, the edges, and columns about each node.
 
@@ -217,33 +219,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         "class_prior": (None, ARRAY),
         "calibration": (Options(("cv",)), None),
     }
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        graph: Any = None,
-        *,
-        gamma: float = 9.0,
-        class_prior: ArrayLike | Mapping[Any, float] | None = None,
-        calibration: Literal["cv"] | None = "cv",
-        cv: int = 5,
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.graph = graph
-        self.gamma = gamma
-        self.class_prior = class_prior
-        self.calibration = calibration
-        self.cv = cv
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    class_prior: ArrayLike | Mapping[Any, float] | None = None
+    calibration: Literal["cv"] | None = "cv"
 
     def _read_labels(
         self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object
@@ -276,8 +253,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, sorted."""
-        check_is_fitted(self, "_problem")
-        classes = self._problem.classes
+        classes = self._fitted.classes
         assert classes is not None
         return classes
 

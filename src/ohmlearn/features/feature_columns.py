@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import gammaln
+from scipy.stats.contingency import crosstab
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -30,8 +31,7 @@ from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.points.point_arrays import Matrix
-from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.arrow_reader import decode
+from ohmlearn.reading.arrow_reader import decode, read_whole
 from ohmlearn.reading.feature_table import NODES
 from ohmlearn.reading.source_errors import refuse_source, shorten, show_name
 
@@ -201,11 +201,11 @@ def check_same_columns(
     if known is not None and names is not None and known != names:
         missing = [name for name in known if name not in set(names)]
         new = [name for name in names if name not in set(known)]
-        said = []
-        if missing:
-            said.append(f"{_list_some(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-        if new:
-            said.append(f"{_list_some(new)} {'is' if len(new) == 1 else 'are'} new")
+        said = [
+            f"{_list_some(some)} {'is' if len(some) == 1 else 'are'} {what}"
+            for some, what in ((missing, "missing"), (new, "new"))
+            if some
+        ]
         if not said:
             said, remedy = ["they have another order"], f"the order of the fit is {known}"
         raise ValueError(f"X must have the columns of the fit, but {' and '.join(said)}; {remedy}")
@@ -476,31 +476,29 @@ def _find_odd_value(codes: NDArray[np.int64], values: list[str], first_row: int)
     rows = np.flatnonzero(codes >= 0)
     forms = np.array([_form_of(value) for value in values])
     for wanted, allowed in (("number", ("thousands", "comma")), ("date", ("other date",))):
-        alike = np.isin(forms, (wanted, *allowed))
+        alike, right = np.isin(forms, (wanted, *allowed)), (forms == wanted)[codes[rows]]
         is_measured = alike.sum() > min(MANY, len(rows) / 2)
         if is_measured and alike[codes[rows]].mean() >= 0.9:
-            odd = np.flatnonzero(forms[codes[rows]] != wanted)
-            if len(odd) == 0:  # stored as texts
+            if right.all():  # stored as texts
                 return "" if wanted == "number" else "they are dates, so cast the column"
-            at = rows[odd[0]]
-            is_only_one = bool((forms[codes[rows]] == wanted).mean() > 0.5)
-            return _say(wanted, values[codes[at]].strip(), first_row + int(at), is_only_one)
+            at = rows[np.argmin(right)]
+            row, value, form = first_row + int(at), values[codes[at]].strip(), forms[codes[at]]
+            remedy = _how_to_write(value, form)
+            if right.mean() > 0.5:
+                return f"nearly all are {wanted}s, but row {row:,} has {shorten(value)}; {remedy}"
+            return f"{wanted}s such as {shorten(value)} in row {row:,} are not read; {remedy}"
     return ""
 
 
-def _say(wanted: str, value: str, row: int, is_only_one: bool) -> str:
-    """Return what is odd about a value, and what to do."""
-    shown, form, plain = shorten(value), _form_of(value), re.sub("[, ']", "", value)
-    remedy = "make it empty, which means missing"
+def _how_to_write(value: str, form: str) -> str:
     if form == "other date":
-        remedy = "write dates as 2019-01-28"
-    elif form == "thousands":
-        remedy = f"write numbers without separators of thousands, {plain}"
-    elif form == "comma":
-        remedy = f"write {value.replace('.', '').replace(',', '.')}, not a decimal comma"
-    if is_only_one:
-        return f"nearly all are {wanted}s, but row {row:,} has {shown}; {remedy}"
-    return f"{wanted}s such as {shown} in row {row:,} are not read; {remedy}"
+        return "write dates as 2019-01-28"
+    if form == "thousands":
+        plain = re.sub("[, ']", "", value)
+        return f"write numbers without separators of thousands, {plain}"
+    if form == "comma":
+        return f"write {value.replace('.', '').replace(',', '.')}, not a decimal comma"
+    return "make it empty, which means missing"
 
 
 def _form_of(text: str) -> str:
@@ -603,23 +601,17 @@ def take_features(estimator: BaseEstimator, X: Matrix, **how: Any) -> Any:
             estimator, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **how
         )
     except (ValueError, TypeError) as error:
-        _explain(error, X)
+        said, no_number = str(error), ("could not convert", "float() argument", "be promoted")
+        if any(words in said for words in no_number):
+            try:  # to say where the value is that scikit-learn could not make a number of
+                check_features(np.asarray(X, dtype=object), names=getattr(X, "columns", None))
+            except ValueError as found:
+                if "float() argument" in said:  # scikit-learn wants a TypeError with these words
+                    raise TypeError(f"{found}; {said}") from None
+                raise
         raise
-    check_features(features, features.shape[0], getattr(estimator, "feature_names_in_", None))
+    check_features(features, names=getattr(estimator, "feature_names_in_", None))
     return features
-
-
-def _explain(error: Exception, X: Matrix) -> None:
-    """Say where a value is that scikit-learn could not make a number of, if that is the error."""
-    said = str(error)
-    if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
-        return
-    try:
-        check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
-    except ValueError as found:
-        if "float() argument" in said:  # scikit-learn wants a TypeError with these words
-            raise TypeError(f"{found}; {said}") from None
-        raise
 
 
 def own_features(features: Matrix, X: Matrix) -> Any:
@@ -657,14 +649,12 @@ def warn_of_leaks(
     only = "labelled nodes have other values than all unlabelled ones, which have the same,"
     for columns, what in ((marks, only), ([at for at in copies if at not in marks], same)):
         if columns:
-            shown = [repr(str(at if names is None else np.asarray(names)[at])) for at in columns]
-            more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-            one = len(shown) == 1
+            shown = [str(at if names is None else np.asarray(names)[at]) for at in columns]
+            it, was = ("it", "it was") if len(shown) == 1 else ("them", "they were")
             warn(
-                f"{what} in the {'column' if one else 'columns'} "
-                f"{', '.join(shown[:5])}{more}; leave {'it' if one else 'them'} out if "
-                f"{'it was' if one else 'they were'} made from the labels, because the answers "
-                f"would be wrong and the estimated accuracy too high"
+                f"{what} in the {'column' if it == 'it' else 'columns'} {_list_some(shown)}; leave "
+                f"{it} out if {was} made from the labels, because the answers would be wrong and "
+                f"the estimated accuracy too high"
             )
 
 
@@ -674,12 +664,10 @@ def _find_marks(X: Matrix, inside: Nodes, outside: Nodes, least: float) -> list[
         return []
     rows, rest = _take(X, _sample(inside)), _take(X, _sample(outside))
     seen = np.flatnonzero((rest == rest[0]).all(axis=0) & (rows != rest[0]).all(axis=0))
-    return [
-        int(column)
-        for column in seen
-        if (_take(X, outside, column) == rest[0, column]).all()
-        and (_take(X, inside, column) != rest[0, column]).all()
-    ]
+    few, value = X[:, seen], rest[0, seen]
+    is_mark = (_take(few, outside) == value).all(axis=0) & (_take(few, inside) != value).all(axis=0)
+    found: list[int] = seen[is_mark].tolist()
+    return found
 
 
 def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[int]:
@@ -691,19 +679,16 @@ def _find_copies(X: Matrix, nodes: Nodes, values: Floats, least: float) -> list[
     usual = np.array([np.sort(group, axis=0)[len(group) // 2] for group in groups])
     nearly = 0.98  # fraction of the labels that a column made from labels agrees with
     same = [(rows[:, at] == usual[place, at]).mean() >= nearly for at in range(rows.shape[1])]
-    found = []
-    for column in np.flatnonzero(same & (usual != usual[:1]).any(axis=0)):
-        _, kinds = np.unique(_take(X, nodes, column), return_inverse=True)
-        n_kinds = int(kinds.max()) + 1
-        table = np.zeros((values.shape[1], n_kinds))
-        np.add.at(table, (codes, kinds), 1)
+    found, candidates = [], np.flatnonzero(same & (usual != usual[:1]).any(axis=0))
+    for at, column in zip(candidates, _take(X[:, candidates], nodes).T, strict=True):
+        table = crosstab(codes, column).count
         n_others = len(nodes) - table.max(axis=1).sum()
         # All ways to give the labels these values, over those with one value for each class. Of one
         # label a class, all ways are such.
-        ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
+        ways = _log_ways(table.sum(axis=0)) - len(table) * np.log(table.shape[1])
         ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
         if n_others <= (1.0 - nearly) * len(nodes) and ways > least:
-            found.append(int(column))
+            found.append(int(at))
     return found
 
 
@@ -729,9 +714,8 @@ def _log_ways(sizes: Any) -> float:
     return float(gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum())
 
 
-def _take(X: Matrix, nodes: Nodes, column: Any = slice(None)) -> Floats:
-    """Return some rows, or a part of a column, as a dense array of float64."""
-    rows = X[nodes][:, column] if isinstance(column, slice) else X[:, [column]][nodes]
-    dense = rows.toarray() if sparse.issparse(rows) else rows
-    found: Floats = np.asarray(dense, dtype=np.float64)
-    return found if isinstance(column, slice) else found[:, 0]
+def _take(X: Matrix, nodes: Nodes) -> Floats:
+    """Return some rows as a dense array of float64."""
+    rows = X[nodes]
+    dense: Floats = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
+    return dense

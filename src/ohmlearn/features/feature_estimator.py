@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -38,6 +39,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 Answer = TypeVar("Answer", bound=FeatureAnswer)
 
 
+@dataclass(eq=False, repr=False)
 class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     """Common part of the classifier and the regressor.
 
@@ -50,14 +52,16 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         "gamma": GAMMA,
         "cv": (Interval(Integral, 2),),
     }
-    estimator: BaseEstimator
-    gamma: float
-    cv: int
-    _problem: FeatureProblem
-    _found: Answer | None
-    _has_neighbors: bool  # whether the graph joins nearest neighbours
-    _by_index: bool  # whether the index of a Series of labels has the nodes
-    _label_column: str | None  # name of the labels, which no feature has
+    estimator: BaseEstimator | None = None
+    graph: Any = None
+    _: KW_ONLY
+    gamma: float = 9.0
+    cv: int = 5
+    _problem: FeatureProblem = field(init=False)
+    _found: Answer | None = field(init=False)
+    _has_neighbors: bool = field(init=False)  # whether the graph joins nearest neighbours
+    _by_index: bool = field(init=False)  # whether the index of a Series of labels has the nodes
+    _label_column: str | None = field(init=False)  # name of the labels, which no feature has
 
     # The classifier and the regressor differ in these.
 
@@ -233,12 +237,11 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         >>> dict(zip(model.nodes_.ids().tolist(), model.transduction_.tolist(), strict=True))
         {'ann': 'a', 'cy': 'b', 'bob': 'a', 'dan': 'b'}
         """
-        check_is_fitted(self, "_problem")
+        problem = self._fitted
         if is_table(X):
             X = NodeFeatures.from_table(X)
         X = drop_label_column(X, self._label_column, is_quiet=True)
         rows = None if X is None else self._take(X, reset=False)
-        problem = self._problem
         known = problem.known.add(edges, self.verbose)
         X = problem.table if X is None else X
         if X is None:
@@ -273,8 +276,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         >>> model.relabel({0: "b", 1: "b", 2: "a", 3: "a"}).transduction_.tolist()
         ['b', 'b', 'a', 'a']
         """
-        check_is_fitted(self, "_problem")
-        self._label(self._problem, y, sample_weight)
+        self._label(self._fitted, y, sample_weight)
         return self
 
     # Files.
@@ -303,7 +305,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         >>> loaded.update(([3], [4])).transduction_.tolist()
         ['a', 'a', 'b', 'b', 'b']
         """
-        check_is_fitted(self, "_problem")
+        problem = self._fitted
         parameters = self.get_params(deep=False)
         for name in ("estimator", "graph", "random_state"):
             del parameters[name]
@@ -318,7 +320,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
             "names": None if names is None else list(names),
             "label_column": self._label_column,
         }
-        self._problem.save(path, about)
+        problem.save(path, about)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], estimator: BaseEstimator | None = None) -> Self:
@@ -356,10 +358,16 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     @property
     def answer_(self) -> Answer:
         """The answer for all nodes, computed when it is asked for."""
-        check_is_fitted(self, "_problem")
+        problem = self._fitted
         if self._found is None:
-            self._found = self._solve(self._problem)
+            self._found = self._solve(problem)
         return self._found
+
+    @property
+    def _fitted(self) -> FeatureProblem:
+        """What is known, if `fit` has been called."""
+        check_is_fitted(self, "_problem")
+        return self._problem
 
     @one_blas_thread()
     def _solve(self, problem: FeatureProblem) -> Answer:
@@ -402,32 +410,27 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     @property
     def labelled_(self) -> NDArray[np.int64]:
         """Numbers of the labelled nodes."""
-        check_is_fitted(self, "_problem")
-        return self._problem.labels.nodes
+        return self._fitted.labels.nodes
 
     @property
     def graph_(self) -> Graph:
         """The graph in memory: all edges, or a sparsifier."""
-        check_is_fitted(self, "_problem")
-        return self._problem.known.graph
+        return self._fitted.known.graph
 
     @property
     def degrees_(self) -> Floats:
         """Degrees of all edges that were read."""
-        check_is_fitted(self, "_problem")
-        return self._problem.known.degrees
+        return self._fitted.known.degrees
 
     @property
     def sparsifier_(self) -> StreamingSparsifier | None:
         """Where `graph_` comes from, if it is a sparsifier."""
-        check_is_fitted(self, "_problem")
-        return self._problem.known.sparsifier
+        return self._fitted.known.sparsifier
 
     @property
     def nodes_(self) -> NodeTable | None:
         """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
-        check_is_fitted(self, "_problem")
-        return self._problem.known.nodes
+        return self._fitted.known.nodes
 
     def _answers_for(self, X: Matrix) -> tuple[Floats, Mask]:
         """Return answers for rows, and which of them are those of the estimator alone.

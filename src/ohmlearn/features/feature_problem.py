@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
-from ohmlearn._defaults import NEIGHBORS
+from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_graph, is_matrix
@@ -103,6 +103,7 @@ class KnownGraph(NamedTuple):
         return KnownGraph.of(graph, self.nodes, sparsifier, degrees)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(BaseEstimator):
     """Base class of estimators with a parameter `graph` that ``sklearn.clone`` does not copy.
 
@@ -117,20 +118,19 @@ class GraphEstimator(BaseEstimator):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
-    graph: Any
-    epsilon: float | None
-    max_edges: int | None
-    random_state: RandomState
-    n_jobs: int | None
-    verbose: int
-    _seed: int
-    n_features_in_: int
+    epsilon: float | None = LABEL_EPSILON
+    max_edges: int | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    n_features_in_: int = field(init=False)
+    _seed: int = field(init=False)
 
     def __sklearn_clone__(self) -> Self:
         without = type(self).__new__(type(self))
         without.__dict__.update(self.__dict__, graph=None)
         clone: Self = super(GraphEstimator, without).__sklearn_clone__()
-        clone.graph = self.graph
+        clone.__dict__["graph"] = self.__dict__["graph"]
         return clone
 
     def __sklearn_tags__(self) -> Any:
@@ -161,8 +161,8 @@ class GraphEstimator(BaseEstimator):
         else:
             with phase("finding neighbours", self.verbose):
                 n_neighbors = min(NEIGHBORS, n_rows - 1)
-                how = {"n_neighbors": n_neighbors, "weights": "uniform", "n_jobs": self.n_jobs}
-                graph = Graph.from_batches(KnnEdges(rows, **how))
+                edges = KnnEdges(rows, n_neighbors=n_neighbors, n_jobs=self.n_jobs)
+                graph = Graph.from_batches(edges)
         if ids is not None:
             graph.nodes = NodeTable()
             graph.nodes.add(ids)
@@ -186,13 +186,10 @@ class GraphEstimator(BaseEstimator):
         found = as_edges(check_graph(edges, Graph) if is_matrix(edges) else edges)
         if sparsifier is not None:
             _check_sparsifier(sparsifier, edges, found.nodes_are_final or found.is_sample)
-        if found.nodes_are_final:
+        is_whole, counted = found.nodes_are_final, None
+        if is_whole:
             graph = found.to_graph()
-            if n_rows is not None:
-                _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
-            return KnownGraph.of(graph, graph.nodes, None, None)
-        counted = None
-        if isinstance(found, StreamingSparsifier):
+        elif isinstance(found, StreamingSparsifier):
             graph, sparsifier = found.snapshot(), found
         else:
             counted = DegreeCounting(found)
@@ -214,10 +211,10 @@ class GraphEstimator(BaseEstimator):
                     f"graph has no edges: a {type(edges).__name__} can be read only once, and may "
                     f"have been read before; give a Graph, arrays (u, v, w) or a list of batches"
                 )
-        nodes = found.nodes
-        n_nodes = graph.n_nodes if nodes is None else max(graph.n_nodes, len(nodes))
+        nodes = graph.nodes if is_whole else found.nodes
+        n_nodes = graph.n_nodes if nodes is None or is_whole else max(graph.n_nodes, len(nodes))
         n_rows = n_nodes if n_rows is None else n_rows
-        _check_rows(n_nodes, n_rows, nodes, strict=False)
+        _check_rows(n_nodes, n_rows, nodes, strict=is_whole)
         degrees = None if counted is None else counted.degrees_of(n_rows)
         return KnownGraph.of(with_nodes(graph, n_rows), nodes, sparsifier, degrees)
 
@@ -323,11 +320,7 @@ class FeatureProblem:
             matched.warn()
             known = known.with_nodes(matched.X.shape[0])
             return cls(known, matched.X, matched.missing, X, matched)
-        if rows.shape[0] < known.graph.n_nodes:
-            raise ValueError(
-                f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
-                f"{rows.shape[0]}"
-            )
+        _check_rows(known.graph.n_nodes, rows.shape[0], None, strict=False)
         if (
             not check_index(X, known.nodes)
             and known.nodes is not None

@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from ohmlearn._defaults import LABEL_EPSILON
-from ohmlearn.checks.parameters import RandomState
 from ohmlearn.estimators.label_input import Labels, find_values
 from ohmlearn.features.expert_tasks import Floats, Numbers
 from ohmlearn.features.experts import Experts
@@ -51,29 +49,6 @@ n_features_in_
     >>> bool(np.abs(model.transduction_ - np.linspace(0, 10, 60)).mean() < 0.2)
     True
     """
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        graph: Any = None,
-        *,
-        gamma: float = 9.0,
-        cv: int = 5,
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.graph = graph
-        self.gamma = gamma
-        self.cv = cv
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _read_labels(
         self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object

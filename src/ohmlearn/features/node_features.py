@@ -367,24 +367,21 @@ class NodeFeatures(Shown):
         >>> matched.about()
         '1 of 3 nodes has no features, such as 8'
         """
+        own = np.arange(self.X.shape[0]) if self.ids is None else self._as_ids_of(nodes, self.ids)
         if self.ids is None:
-            self._check_order(nodes, n_nodes)
-            own = numbers = np.arange(self.X.shape[0])
-            size = len(numbers)
+            numbers, size = own, self._check_order(nodes, n_nodes)
         elif nodes is None:
-            own, numbers, size = self._number_plain(self.ids, n_nodes)
+            size = int(own.max()) + 1 if n_nodes is None else n_nodes
+            numbers = np.where(own < size, own, -1)
         else:
-            own = self._as_ids_of(nodes, self.ids)
-            found = nodes.find(own, missing="mask")
+            found, size = nodes.find(own, missing="mask"), len(nodes)
             numbers = np.where(np.ma.getmaskarray(found), -1, found.data).astype(np.int64)
-            size = len(nodes)
         unknown = numbers < 0
         if unknown.all():
             self._refuse_all(own, nodes, size)
         if add and unknown.any():
-            numbers = (own if nodes is None else nodes.add(own)).astype(np.int64)
+            numbers = own if nodes is None else nodes.add(own).astype(np.int64)
             size = max(size, int(numbers.max()) + 1)
-        self._check_once(numbers, own)
         rows, missing = _order(self.X, numbers, size)
         example: Any = None
         if missing.any():
@@ -410,9 +407,9 @@ class NodeFeatures(Shown):
             f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; {remedy}",
         )
 
-    def _check_order(self, nodes: NodeTable | None, n_nodes: int | None) -> None:
-        """Refuse rows without ids that are not in the order of the nodes."""
-        n_rows = self.X.shape[0]
+    def _check_order(self, nodes: NodeTable | None, n_nodes: int | None) -> int:
+        """Return the number of rows without ids, which must be in the order of the nodes."""
+        n_rows: int = self.X.shape[0]
         size = n_nodes if nodes is None else len(nodes)
         if size is not None and n_rows != size:
             refuse_source(
@@ -427,51 +424,38 @@ class NodeFeatures(Shown):
                 f"{nodes.ids()[:3].tolist()} here; give ids to be sure, such as "
                 f"range({len(nodes)})",
             )
+        return n_rows
 
-    def _number_plain(
-        self, ids: NDArray[Any], n_nodes: int | None
-    ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-        """Return ids, numbers and the number of nodes, of a graph whose nodes are 0, 1, ..."""
-        if ids.dtype.kind == "i":
-            own = ids
-        else:
-            try:
-                own = as_node_ids(self.source, ids.tolist(), "int64")
-            except SourceError:
-                refuse_source(
-                    self.source,
-                    f"the ids are texts, such as {ids.tolist()[0]!r}, but the graph has no ids: "
-                    f"its nodes are 0, 1, ...; read the edges with their ids, for example with "
-                    f"read_edges(...), or leave out the ids if row i is node i",
-                )
-        if len(own) > 0 and own.min() < 0:
-            refuse_source(
-                self.source, f"the nodes of this graph are 0, 1, ..., got the id {own.min()}"
-            )
-        size = int(own.max()) + 1 if n_nodes is None else n_nodes
-        return own, np.where(own < size, own, -1), size
-
-    def _as_ids_of(self, nodes: NodeTable, ids: NDArray[Any]) -> NDArray[Any]:
+    def _as_ids_of(self, nodes: NodeTable | None, ids: NDArray[Any]) -> NDArray[Any]:
         """Return ids of the same type as those of the graph; the rules are those of labels."""
-        kind = "int64" if ids.dtype.kind == "i" else "string"
-        if not nodes.kinds and kind == (nodes.kind or kind):
+        kind, first = "int64" if ids.dtype.kind == "i" else "string", self._first_row
+        if nodes is None:
+            if kind == "string":
+                ids = self._as_numbers(ids)
+            if ids.min(initial=0) < 0:
+                refuse_source(
+                    self.source, f"the nodes of this graph are 0, 1, ..., got the id {ids.min()}"
+                )
+        elif nodes.kinds or kind != (nodes.kind or kind):
+            rows = list(range(first, first + len(ids)))
+            ids = as_node_ids(
+                self.source, ids.tolist(), nodes.kind, nodes.kinds,
+                heading=self.id_heading, rows=rows,
+            )  # fmt: skip
+        else:
             return ids
-        rows = list(range(self._first_row, self._first_row + len(ids)))
-        return as_node_ids(
-            self.source, ids.tolist(), nodes.kind, nodes.kinds, heading=self.id_heading, rows=rows
-        )
+        check_different(ids, self.source, first)  # one may be written in two ways, 7 and 7.0
+        return ids
 
-    def _check_once(self, numbers: NDArray[np.int64], ids: NDArray[Any]) -> None:
-        """Refuse a node with two rows, whose id is written in two ways, such as 7 and 7.0."""
-        rows = np.flatnonzero(numbers >= 0)
-        order = rows[np.argsort(numbers[rows], kind="stable")]
-        same = np.flatnonzero(np.diff(numbers[order]) == 0)
-        if len(same) > 0:
-            a, b = order[same[0]], order[same[0] + 1]
+    def _as_numbers(self, ids: NDArray[Any]) -> NDArray[Any]:
+        try:
+            return as_node_ids(self.source, ids.tolist(), "int64")
+        except SourceError:
             refuse_source(
                 self.source,
-                f"the rows {self._first_row + a} and {self._first_row + b} are of the same node, "
-                f"{ids.tolist()[a]!r}; a node has one row",
+                f"the ids are texts, such as {ids.tolist()[0]!r}, but the graph has no ids: its "
+                f"nodes are 0, 1, ...; read the edges with their ids, for example with "
+                f"read_edges(...), or leave out the ids if row i is node i",
             )
 
     def _facts(self) -> dict[str, Any]:

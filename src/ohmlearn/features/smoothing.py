@@ -14,6 +14,8 @@ column.
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -23,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
@@ -129,6 +130,7 @@ def smooth(
     return smoothing.apply(X, rows=rows)
 
 
+@dataclass(eq=False)
 class Smoothing:
     """The map of `smooth` for one graph and one gamma, for several tables of features.
 
@@ -145,32 +147,41 @@ class Smoothing:
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
+    graph: Graph | Any
+    gamma: float
+    _: KW_ONLY
+    degrees: ArrayLike | None = None
+    tol: float = 1e-6
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        graph: Graph | Any,
-        gamma: float,
-        *,
-        degrees: ArrayLike | None = None,
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        given = {"gamma": gamma, "tol": tol, "random_state": random_state}
-        given |= {"n_jobs": n_jobs, "verbose": verbose}
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in self._constraints}
         check_parameters("smooth", self._constraints, given)
-        self.graph: Graph = check_graph(graph, Graph)
-        self.gamma, self.tol, self.verbose = float(gamma), float(tol), verbose
-        self.n_jobs, self._threads = n_jobs, check_n_jobs(n_jobs)
-        self._seed = check_seed(random_state)
+        self.graph = check_graph(self.graph, Graph)
+        self.gamma, self.tol = float(self.gamma), float(self.tol)
+        self._threads, self._seed = check_n_jobs(self.n_jobs), check_seed(self.random_state)
         has_edges = np.diff(self.graph.indptr) > 0
         self._isolated = np.flatnonzero(~has_edges)
-        known = self.graph.degrees if degrees is None else _check_degrees(degrees, has_edges)
+        known = self.graph.degrees
+        if self.degrees is not None:
+            known = _check_degrees(self.degrees, has_edges)
         # Nodes without edges are solved for as zeros; their rows are put back afterwards.
         self._roots = np.sqrt(np.where(has_edges, known, 0.0))
         self._ground = self._roots**2 / max(self.gamma, SMALLEST)
-        self._solver: LaplacianSolver | None = None
+
+    @cached_property
+    def _solver(self) -> LaplacianSolver:
+        # Up to gamma = 100, conjugate gradients with the diagonal take at most about 100
+        # iterations, because the condition number is at most 1 + 2 gamma; no factor is needed.
+        return LaplacianSolver(
+            self.graph,
+            ground=self._ground,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            method="diagonal" if self.gamma <= 100.0 else "auto",
+        )
 
     def apply(
         self, X: Matrix, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
@@ -208,12 +219,6 @@ class Smoothing:
                 bounds.append(bound)
         self._warn(np.concatenate(bounds) if bounds else np.empty(0))
 
-    def apply_quietly(self, block: Floats) -> Floats:
-        """Return few columns smoothed, without showing progress; may change `block`."""
-        smoothed, bounds = self._smooth_block(block)
-        self._warn(bounds)
-        return smoothed
-
     def _smooth_block(self, block: Floats) -> tuple[Floats, Floats]:
         """Return smoothed columns, and bounds on their relative errors; may change `block`."""
         n_columns = block.shape[1]
@@ -221,29 +226,20 @@ class Smoothing:
             return block, np.zeros(n_columns)
         kept = block[self._isolated]
         block[self._isolated] = 0.0
-        powers = _scale_extremes(block)
+        # Divided by powers of two, so that no square overflows or vanishes.
+        powers = np.frexp(np.maximum(block.max(axis=0), -block.min(axis=0)))[1]
+        np.ldexp(block, -powers, out=block)
         lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
         block *= (self._roots / self.gamma)[:, np.newaxis]
         z, bounds = self._solve(block, lengths)
         z *= self._roots[:, np.newaxis]
-        if powers is not None:
-            with np.errstate(over="ignore"):  # `_check_size` sees infinities
-                z = np.ldexp(z, powers)
+        with np.errstate(over="ignore"):  # `_check_size` sees infinities
+            z = np.ldexp(z, powers)
         z[self._isolated] = kept
         return z, bounds
 
     def _solve(self, b: Floats, lengths: Floats) -> tuple[Floats, Floats]:
         """Return the solutions z for right-hand sides, and bounds on the relative errors of y."""
-        if self._solver is None:
-            # Up to gamma = 100, conjugate gradients with the diagonal take at most about 100
-            # iterations, because the condition number is at most 1 + 2 gamma; no factor is needed.
-            self._solver = LaplacianSolver(
-                self.graph,
-                ground=self._ground,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-                method="diagonal" if self.gamma <= 100.0 else "auto",
-            )
         solver, tighter = self._solver, self.tol
         z = solver.solve_block(b, tighter)
         bounds = self._bound(b, z, lengths)
@@ -347,18 +343,6 @@ def _take_columns(features: Matrix, part: slice) -> Floats:
     return np.array(columns, dtype=np.float64, order="C")
 
 
-def _scale_extremes(block: Floats) -> NDArray[np.int64] | None:
-    """Divide columns of very large or very small numbers by powers of two, which are returned."""
-    largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))
-    # Squares of larger numbers, and of inverses, may leave the range of float64.
-    extreme = (largest > 1e100) | ((largest > 0) & (largest < 1e-100))
-    if not extreme.any():
-        return None
-    powers = np.where(extreme, np.frexp(largest)[1], 0)
-    block[:] = np.ldexp(block, -powers)
-    return powers
-
-
 def _check_size(block: Floats, dtype: np.dtype[Any]) -> None:
     """Refuse values that are too large for a dtype: hubs may be larger than all features."""
     limit = float(np.finfo(dtype).max)
@@ -366,6 +350,7 @@ def _check_size(block: Floats, dtype: np.dtype[Any]) -> None:
         raise ValueError(f"smoothed features pass the largest {dtype}; scale X down")
 
 
+@dataclass(eq=False, repr=False)
 class GraphSmoother(TransformerMixin, GraphEstimator):
     """Smooths features along the edges of a graph.
 
@@ -466,27 +451,13 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         **GraphEstimator._constraints,
         "tol": Smoothing._constraints["tol"],
     }
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        gamma: float | Sequence[float] = 9.0,
-        epsilon: float | None = LABEL_EPSILON,
-        max_edges: int | None = None,
-        tol: float = 1e-6,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.graph = graph
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.max_edges = max_edges
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    graph: Any = None
+    _: KW_ONLY
+    gamma: float | Sequence[float] = 9.0
+    tol: float = 1e-6
+    graph_: Graph = field(init=False)
+    degrees_: Floats = field(init=False)
+    nodes_: NodeTable | None = field(init=False)
 
     def fit(self, X: Matrix, y: Any = None) -> Self:
         """Read the graph.
@@ -515,9 +486,7 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         check_index(X, known.nodes)
         if isinstance(X, NodeFeatures):
             X.match(known.nodes, n_nodes=known.graph.n_nodes).warn()
-        self.graph_: Graph = known.graph
-        self.degrees_: Floats = known.degrees
-        self.nodes_: NodeTable | None = known.nodes
+        self.graph_, self.degrees_, self.nodes_ = known.graph, known.degrees, known.nodes
         return self
 
     def transform(self, X: Matrix) -> NDArray[Any]:

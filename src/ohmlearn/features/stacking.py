@@ -34,9 +34,9 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.errors import InPython, OhmWarning
-from ohmlearn.estimators.label_input import NodeLabels, choose_labels, split_by_edges
+from ohmlearn.estimators.label_input import choose_labels, split_by_edges
 from ohmlearn.features.expert_tasks import PRIOR, Floats, Mask, Task
-from ohmlearn.features.experts import ExpertAnswers, Experts, blocks
+from ohmlearn.features.experts import Experts, blocks
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.points.point_arrays import Matrix
 
@@ -57,7 +57,7 @@ class Stack:
     usable : ndarray of bool, shape (n_labels,)
         Which labels can be left out: those that are not the only ones of their class.
     left_out : ndarray of shape (n_labels, n_columns)
-        ExpertAnswers for labels, each from a pool that has not seen the labels of its fold.
+        Answers for labels, each from a pool that has not seen the labels of its fold.
     alone, around : ndarray of the same shape
         The same from the features alone, and from the graph alone; NaN where no label reaches.
     """
@@ -74,16 +74,15 @@ class Stack:
         """Let the features alone answer."""
         self.weights = np.array([1.0, 0.0, 0.0])
 
-    def pool(self, task: Task, found: ExpertAnswers) -> Floats:
+    def pool(self, task: Task, found: Floats) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
-        total = np.zeros(found.applies.shape[1])
-        pooled = np.zeros(found.answers.shape[1:])
-        for answers, applies, exponent, weight in zip(
-            *found, self.exponents, np.maximum(self.weights, 1e-9), strict=True
-        ):
-            counted = np.where(applies, weight, 0.0)
-            pooled += counted[:, np.newaxis] * task.sharpen(answers, exponent)
-            total += counted
+        total = np.zeros(found.shape[1])
+        pooled = np.zeros(found.shape[1:])
+        weights = np.maximum(self.weights, 1e-9)
+        for answers, exponent, weight in zip(found, self.exponents, weights, strict=True):
+            applies = ~np.isnan(answers[:, 0])
+            pooled[applies] += weight * task.sharpen(answers[applies], exponent)
+            total[applies] += weight
         pooled /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
         return pooled
 
@@ -92,23 +91,28 @@ def fit_stack(experts: Experts, n_folds: int) -> Stack:
     """Learn exponents and weights of the experts, and what they say about labels left out."""
     task, labels = experts.task, experts.labels
     everything = np.ones(len(labels.nodes), dtype=bool)
-    folds = split_labels(task.groups(labels), n_folds, experts.seed)
+    folds = split_labels(np.argmax(labels.values, axis=1), n_folds, experts.seed)
     with phase("comparing features and graph", experts.verbose):
         stack = _learn(experts, folds, everything)
     if not stack.usable.any():
         return stack
+    masks = list(_fold_masks(folds, everything))
+    without = []  # the stacks without the labels of each fold
     try:
-        for number, at in enumerate(_fold_masks(folds, everything)):
-            what = Phase("estimating the accuracy", number + 1, int(folds.max()) + 1, part="fold")
+        for number, at in enumerate(masks):
+            what = Phase("estimating the accuracy", number + 1, len(masks), part="fold")
             with phase(what, experts.verbose):
-                inner = _learn(experts, folds, ~at)
-                found = experts.at_labels(~at).at(inner.chosen, at)
-                _predict(task, inner, found, choose_labels(labels, ~at), stack, at)
+                without.append(_learn(experts, folds, ~at))
     except ValueError as error:  # of the estimator, which could do with four of five labels
         warn(f"estimates of accuracy and probabilities are too high: {error}")
-        for at in _fold_masks(folds, everything):
-            found = experts.at_labels(~at).at(stack.chosen, at)
-            _predict(task, stack, found, choose_labels(labels, ~at), stack, at)
+        without = [stack] * len(masks)
+    for at, inner in zip(masks, without, strict=True):
+        found = experts.at_labels(~at)[inner.chosen][:, at]
+        same = task.without_evidence(choose_labels(labels, ~at))
+        own, nowhere = task.sharpen(found[0], inner.exponents[0]), np.isnan(found[:, :, :1])
+        stack.left_out[at] = np.where(nowhere.all(axis=0), same, inner.pool(task, found))
+        stack.alone[at] = np.where(nowhere[0], same, own)
+        stack.around[at] = found[2]
     return stack
 
 
@@ -119,43 +123,29 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
     usable[known] = task.can_be_left_out(choose_labels(labels, known))
     unknown = [np.full_like(labels.values, np.nan) for _ in range(3)]
     first = np.array([candidates[0] for candidates in experts.candidates])
-    stack = Stack(np.ones(3), PRIOR.copy(), first, usable, unknown[0], unknown[1], unknown[2])
+    stack = Stack(np.ones(3), PRIOR.copy(), first, usable, *unknown)
     if not usable.any():
         return stack
     found = experts.no_answers()
     for at in _fold_masks(folds, known):
-        fold = experts.at_labels(known & ~at)
-        found.answers[:, at], found.applies[:, at] = fold.answers[:, at], fold.applies[:, at]
-    judged, found = choose_labels(labels, usable), found.at(slice(None), usable)
+        found[:, at] = experts.at_labels(known & ~at)[:, at]
+    judged, found = choose_labels(labels, usable), found[:, usable]
     # Labels of unequal weight count together as fewer labels of equal weight.
     judged = judged._replace(
         weights=judged.weights * judged.weights.sum() / np.sum(judged.weights**2)
     )
     for expert, candidates in enumerate(experts.candidates):
-        some = choose_labels(judged, found.applies[candidates[0]])
+        applies = ~np.isnan(found[candidates[0], :, 0])
+        some = choose_labels(judged, applies)
         _, stack.exponents[expert], stack.chosen[expert] = min(
-            (*task.find_exponent(found.answers[at][found.applies[at]], some), at)
-            for at in candidates
+            (*task.find_exponent(found[at][applies], some), at) for at in candidates
         )
-    found = found.at(stack.chosen, slice(None))
-    for expert, exponent in enumerate(stack.exponents):
-        found.answers[expert] = task.sharpen(found.answers[expert], exponent)
-    stack.weights = task.find_weights(*found, judged)
+    pairs = zip(found[stack.chosen], stack.exponents, strict=True)
+    sharpened = np.array([task.sharpen(answers, exponent) for answers, exponent in pairs])
+    stack.weights = task.find_weights(sharpened, judged)
     if stack.weights[0] >= ALONE:  # here, so that estimates are those of this choice
         stack.leave_graph_out()
     return stack
-
-
-def _predict(
-    task: Task, inner: Stack, found: ExpertAnswers, known: NodeLabels, stack: Stack, at: Mask
-) -> None:
-    """Put the answers of a pool, and those from the features alone, among those of the labels."""
-    same = task.without_evidence(known)
-    pooled, own = inner.pool(task, found), task.sharpen(found.answers[0], inner.exponents[0])
-    applies = found.applies[:, :, np.newaxis]
-    stack.left_out[at] = np.where(applies.any(axis=0), pooled, same)
-    stack.alone[at] = np.where(applies[0], own, same)
-    stack.around[at] = np.where(applies[2], found.answers[2], np.nan)
 
 
 def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
@@ -348,21 +338,21 @@ class FeatureAnswer:
         self._own = experts.fit(own, np.ones(len(experts.labels.nodes), dtype=bool))
         found = experts.everywhere(self._own, both, stack.weights > 0)
         self.values = stack.pool(task, found)
-        applies: Mask = np.any(found.applies, axis=0)
-        self.values[~applies] = task.without_evidence(experts.labels)
-        by_graph = found.applies[1:][stack.weights[1:] > 0]
-        self.alone: Mask = np.logical_not(by_graph.any(axis=0))
+        lost = np.isnan(found[:, :, 0])
+        nowhere: Mask = np.all(lost, axis=0)
+        self.values[nowhere] = task.without_evidence(experts.labels)
+        self.alone: Mask = np.all(lost[1:][stack.weights[1:] > 0], axis=0)
         _, component = graph.components()
         joined = split_by_edges(experts.labels, graph)[0]
         self.reached: Mask = np.isin(component, component[joined.nodes])
         self.reached[given.nodes] = True
-        self.answered = applies.copy()
+        self.answered = ~nowhere
         self.answered[given.nodes] = True
         if task.has_classes:
             self.values[given.nodes] = 0.9 * given.values + 0.1 * self.values[given.nodes]
         else:  # where nothing else is known
-            lost = ~applies[given.nodes]
-            self.values[given.nodes[lost]] = given.values[lost]
+            kept = nowhere[given.nodes]
+            self.values[given.nodes[kept]] = given.values[kept]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -1,34 +1,40 @@
-"""Edges from numpy's files: .npy arrays of columns, .npz sparse matrices or named columns."""
+"""Edges from arrays: numpy's .npy and .npz files, arrays in memory, lists and iterables of batches.
+
+A .npy file has columns; a .npz file has named columns or a sparse matrix.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from numbers import Integral
 from typing import IO, Any
 from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.checks.edge_arrays import split_batch
+from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param, Setting
 from ohmlearn.nodes.node_ids import (
-    EXACT,
     FractionError,
-    IdColumn,
+    Ids,
     Strings,
     as_ids,
     check_equal_sizes,
     read_ids,
 )
+from ohmlearn.reading.arrow_reader import ArrowObject, whole_numbers
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
-from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
+from ohmlearn.reading.source_errors import BadRows, reading, refuse_source, shorten
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 ROWS = 1 << 17  # in a batch
 LOOK = 1000  # rows that decide which columns of a matrix are not ends
@@ -37,7 +43,6 @@ BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
-NO_ID = "a node id is missing, or not a whole number"
 TWO_KINDS = f"use {Setting('bipartite', True)}"
 ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
@@ -45,13 +50,12 @@ ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
     """Return the columns of an array of shape (n, 2), (n, 3) or (n, 4), or with named fields."""
     if array.dtype.names is not None:
-        names: list[str] | None = list(array.dtype.names)
-        values = look_at_types([array.dtype[at] for at in array.dtype.names])
-        columns = choose_columns(name, options, names, len(array.dtype.names), values)
-        u, v, w, t = (None if at is None else array[array.dtype.names[at]] for at in _four(columns))
+        names = list(array.dtype.names)
+        values = look_at_types(array.dtype[each] for each in names)
+        columns = choose_columns(name, options, names, len(names), values)
         if array.ndim != 1:
             refuse_source(name, f"must be one-dimensional, got shape {array.shape}")
-        return (u, v, w, t), columns
+        return _pick([array[each] for each in names], columns), columns
     if array.ndim != 2 or array.shape[1] not in (2, 3, 4):
         remedy = "; transpose it" if array.ndim == 2 and array.shape[0] in (2, 3, 4) else ""
         refuse_source(
@@ -69,8 +73,7 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
     if is_clear and options.weight_col is None and options.rows.weights:
         options = replace(options, weight_col=others[2])
     columns = choose_columns(name, options, None, n_columns, sample)
-    u, v, w, t = (None if at is None else array[:, at] for at in _four(columns))
-    return (u, v, w, t), columns
+    return _pick(array.T, columns), columns
 
 
 def look_at_types(types: Iterable[np.dtype[Any]]) -> ColumnSample:
@@ -97,28 +100,37 @@ def _look_at_rows(array: NDArray[Any]) -> ColumnSample:
     )
 
 
-def _four(columns: ColumnChoice) -> tuple[int, int, int | None, int | None]:
-    return columns.u, columns.v, columns.w, columns.t
+def _pick(arrays: Any, columns: ColumnChoice) -> ArrayColumns:
+    """Return u, v, w and t of the arrays of all columns."""
+    w, t = (None if at is None else arrays[at] for at in (columns.w, columns.t))
+    return arrays[columns.u], arrays[columns.v], w, t
 
 
-def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> IdColumn:
-    """Return ids; whole numbers may be floats, if they share an array with weights."""
-    if source.options.skip_bad and isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
-        ids = np.where((np.abs(ids) <= EXACT) & (ids == np.floor(ids)), ids, np.nan)
+def take_ids(
+    source: Source, ids: Any, side: str, row: int, kind: str | None
+) -> tuple[Ids, BadRows | None]:
+    """Return ids, with any value for bad and missing ones, and which are bad.
+
+    Whole numbers may be floats, if they share an array with weights.
+    """
+    bad = None
+    is_masked = isinstance(ids, np.ma.MaskedArray)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "f" and not is_masked:
+        ids, bad = whole_numbers(ids)
     try:
-        found = read_ids(ids, side)
+        found, missing = read_ids(ids, side)
     except FractionError as error:
         refuse_source(source.name, f"node ids must be {error.wanted}", row + error.at)
-    if (source.options.id_type or kind) == "string" and not isinstance(found.ids, Strings):
-        return IdColumn(as_ids(found.ids.astype(str), side), found.missing)
-    return found
+    if missing is not None:
+        bad = BadRows(missing, lambda _: "a node id is missing")
+    if (source.options.id_type or kind) == "string" and not isinstance(found, Strings):
+        found = as_ids(found.astype(str), side)
+    return found, bad
 
 
-def matrix_kinds(options: ReadOptions) -> tuple[str, str] | None:
-    """Return the kinds of nodes that the rows and columns of a matrix are."""
-    if options.bipartite is True:
-        return "row", "column"
-    return options.bipartite or None
+def kinds_of_sides(options: ReadOptions, u: str, v: str) -> tuple[str, str] | None:
+    """Return the two kinds of nodes, called as the two sides if the options do not name them."""
+    return (u, v) if options.bipartite is True else options.bipartite or None
 
 
 def matrix_columns(name: str, matrix: Any, *, two_kinds: bool = False) -> ArrayColumns:
@@ -241,7 +253,7 @@ class ArraySource(Source):
                 refuse_source(
                     self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
                 )
-            kinds = matrix_kinds(self.options)
+            kinds = kinds_of_sides(self.options, "row", "column")
             self.columns = ColumnChoice(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
         packed = [PackedColumn(self.name, repr(x), archive, members[x]) for x in members]
@@ -257,8 +269,7 @@ class ArraySource(Source):
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
                     f"shape {shape}",
                 )
-        u, v, w, t = (None if at is None else packed[at] for at in _four(chosen))
-        return u, v, w, t
+        return _pick(packed, chosen)
 
     def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
         """Load the whole matrix, which is needed to know whether it is symmetric."""
@@ -277,7 +288,7 @@ class ArraySource(Source):
                 f"compressed=False if it is right",
             )
         matrix = scipy.sparse.load_npz(self.name)
-        return matrix_columns(self.name, matrix, two_kinds=matrix_kinds(self.options) is not None)
+        return matrix_columns(self.name, matrix, two_kinds=bool(self.options.bipartite))
 
 
 def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[RawBatch]:
@@ -294,21 +305,17 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
         part = slice(row, row + rows)
         with reading(source.name, "columns of edges"):
             number = row + source.first_row
-            a, u_missing = take_ids(source, u[part], "u", number, kind)
-            b, v_missing = take_ids(source, v[part], "v", number, kind)
+            a, u_bad = take_ids(source, u[part], "u", number, kind)
+            b, v_bad = take_ids(source, v[part], "v", number, kind)
             weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            bad = [
-                None if mask is None else BadRows(mask, lambda _: NO_ID)
-                for mask in (u_missing, v_missing)
-            ]
-            raw = RawBatch(a, b, weights)
+            raw, bad = RawBatch(a, b, weights), [u_bad, v_bad]
             if source.times is not None:
                 found, bad_times = source.times.take(source.name, t[part])
                 raw = raw._replace(t=found)
                 bad.append(bad_times)
-            batch = drop_bad(source.name, source.options, number, raw, bad)
+            batch = source.drop_bad(raw, bad, number)
         yield batch._replace(fraction=min(1.0, (row + rows) / len(u)))
 
 
@@ -321,26 +328,80 @@ class BatchSource(Source):
         super().__init__(name, options)
         if options.weight_col is False:
             columns = (*columns[:2], None, columns[3])
-        check_equal_sizes(
-            **{x: len(c) for x, c in zip("uvwt", columns, strict=True) if c is not None}
-        )
-        self._arrays = columns
-        self.n_edges = len(columns[0])
-        weight = None if columns[2] is None else 2
-        time = None
-        if options.time is not None:
-            if columns[3] is None or not (options.time is True or options.time in ("t", 3)):
-                given = Param("time", options.time)
-                why = f"times are the fourth of the arrays (u, v, w, t), got {given}"
-                use = f"; use {Setting('time', True)}"
-                refuse_source(name, why + (" and no fourth array" if columns[3] is None else use))
-            time = 3
-        kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
-        names = list("uvwt")
+        given = {x: each for x, each in zip("uvwt", columns, strict=True) if each is not None}
+        check_equal_sizes(**{x: len(each) for x, each in given.items()})
+        is_fourth = options.time is True or options.time in ("t", 3)
+        if options.time is not None and not ("t" in given and is_fourth):
+            use = f"; use {Setting('time', True)}" if "t" in given else " and no fourth array"
+            shown = Param("time", options.time)
+            refuse_source(
+                name, f"times are the fourth of the arrays (u, v, w, t), got {shown}{use}"
+            )
+        self._arrays, self.n_edges = columns, len(columns[0])
+        weight, time = 2 if "w" in given else None, None if options.time is None else 3
+        kinds = kinds_of_sides(options, "left", "right")
         self.columns = ColumnChoice(
-            0, 1, weight, names, "", t=time, kinds=kinds, scale=options.weight
+            0, 1, weight, list("uvwt"), "", time, kinds, scale=options.weight
         )
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""
         yield from cut(self, self._arrays, kind)
+
+
+def columns_of_rows(given: object) -> tuple[Any, ...] | None:
+    """Return the columns of a list of edges with their ids; None for anything else."""
+    if not isinstance(given, list) or not given or not _is_edge(given[0]):
+        return None
+    for number, row in enumerate(given):
+        if not _is_edge(row):
+            why = "an edge is a tuple (u, v), (u, v, w) or (u, v, w, t) of two ids and numbers"
+            refuse_source("the list", f"{why}, got {shorten(repr(row))}", number)
+    rows = [(*row, 1.0, None)[:4] if len(row) == 2 else (*row, None)[:4] for row in given]
+    longest = max(map(len, given))
+    w = [x.get("weight", 1.0) if isinstance(x, dict) else x for _, _, x, *_ in rows]
+    t = [row[3] for row in rows] if longest == 4 else None
+    return [row[0] for row in rows], [row[1] for row in rows], w if longest > 2 else None, t
+
+
+def _is_edge(row: object) -> bool:
+    if not isinstance(row, tuple | list) or not 2 <= len(row) <= 4:
+        return False
+    return all(isinstance(end, str | Integral) for end in row[:2])
+
+
+class IterableSource(Source):
+    """Batches (u, v), (u, v, w) or (u, v, w, t) of arrays, or Arrow tables and record batches.
+
+    An iterator can be read once; other iterables, and functions, any number of times.
+    """
+
+    has_rows = True
+
+    def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], options: ReadOptions):
+        once = not callable(batches) and iter(batches) is batches
+        super().__init__(f"the {type(batches).__name__}", options, rereadable=not once)
+        self._batches = batches
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read one batch after the other."""
+        batches = self._batches() if callable(self._batches) else self._batches
+        for number, batch in enumerate(batches):
+            source = self._open(batch, f"{self.name}, batch {number}")
+            source.times = self.times
+            for raw in source.batches(kind):
+                self.columns = source.columns
+                kind = kind or ("int64" if isinstance(raw.u, np.ndarray) else "string")
+                yield raw
+
+    def _open(self, batch: Any, name: str) -> Source:
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            if not hasattr(batch, "__arrow_c_stream__"):
+                batch = require_extra("pyarrow", "files").record_batch(batch)
+            source: Source = ArrowObject(batch, self.options)
+            source.name = name
+            return source
+        with reading(name, "columns of edges"):
+            u, v, w, t = split_batch(batch, "it")
+            weights = None if w is None else np.asarray(w)
+            return BatchSource(name, self.options, (u, v, weights, t))

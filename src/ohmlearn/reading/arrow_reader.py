@@ -1,7 +1,13 @@
-"""Edges from record batches of Arrow; IPC and Feather files, and pipes."""
+"""Edges from record batches of Arrow: IPC and Feather files, pipes, and tables of other libraries.
+
+Of a table, be it of pyarrow, pandas, polars, DuckDB or others, only the columns of edges and of
+``where`` are asked for, so that a library reads no others from its files, and a column that Arrow
+cannot hold does no harm.
+"""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,20 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
 from ohmlearn.reading.event_ids import hash_array
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import open_remote_parts
+from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, refuse_or_count
-from ohmlearn.reading.time_rule import TimeRule
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15
+LOOK = 100  # rows of a data frame that show the types of its columns
 
 
 class Found(NamedTuple):
@@ -40,7 +47,6 @@ class ArrowSource(Source):
 
     format = "Arrow"
     has_rows = True
-    which_rows = ""  # what the numbers of rows count, if not all rows of the source
 
     @abstractmethod
     def _read(self) -> Iterator[Found]:
@@ -80,7 +86,7 @@ class ArrowSource(Source):
             values = {x: as_plain(batch.column(names.index(x))) for x in self.condition.columns}
             kept, bad = self.condition.keep(values, batch.num_rows)
             if bad is not None:
-                counted = refuse_or_count(self.name, self.options, bad, row, self.which_rows)
+                counted = self.refuse_or_count(bad, row)
             if not kept.all():
                 import pyarrow as pa
 
@@ -89,8 +95,7 @@ class ArrowSource(Source):
                 columns = columns.alone()
                 batch = pa.record_batch(arrays, names=columns.names)
                 rows = row + np.flatnonzero(kept)
-        how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
-        return take_record_batch(batch, columns, self.name, self.options, *how).with_bad(*counted)
+        return take_record_batch(self, batch, columns, kind, rows).with_bad(*counted)
 
     def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
@@ -121,33 +126,167 @@ class ArrowFile(ArrowSource):
     def inspect(self) -> None:
         """Read the schema."""
         if self.pipe is None:
-            with self._open() as reader:
+            with self.open_reader() as reader:
                 self._choose(reader.schema)
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def open_reader(self, *, copies: bool = False) -> Iterator[Any]:
+        """Open the file or the pipe; batches refer to a file on this machine or are copies."""
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
             if self.pipe is not None:
                 yield pa.ipc.open_stream(stack.enter_context(self.open()).file)
                 return
             if self.is_remote:
-                opened = open_remote_parts(self.name, self.options.filesystem)
+                opened = open_remote(self.name, self.options.filesystem, in_parts=True)
                 file = stack.enter_context(opened).native
             else:
-                file = stack.enter_context(pa.memory_map(self.name))
+                file = stack.enter_context((pa.OSFile if copies else pa.memory_map)(self.name))
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
     def _read(self) -> Iterator[Found]:
-        with self._open() as reader:
+        with self.open_reader() as reader:
             columns = self._choose(reader.schema)
             if self.condition is not None and self.condition.excludes_all():
                 return
             count = getattr(reader, "num_record_batches", None)  # a stream does not say it
             batches = reader if count is None else map(reader.get_batch, range(count))
             yield from self._number(columns, _validate(batches), count)
+
+
+def read_whole(table: Any) -> Any:
+    """Return all rows and columns of a table as a table of pyarrow.
+
+    Examples
+    --------
+    >>> import polars
+    >>> read_whole(polars.DataFrame({"node": [1, 2], "age": [30, 40]})).column_names
+    ['node', 'age']
+    """
+    kind = library_of(table)
+    if kind in ("dataset", "scanner"):
+        return table.to_table()
+    if kind in ("relation", "connection"):
+        return _from_duckdb(table).read_all()
+    return _as_reader(table.collect() if kind == "lazy frame" else table).read_all()
+
+
+class ArrowObject(ArrowSource):
+    """A table: a data frame, a query, a dataset, or another object with ``__arrow_c_stream__``.
+
+    Readers of record batches, scanners and results of DuckDB can be read once. A relation of DuckDB
+    and a lazy frame of polars are executed again for each reading.
+    """
+
+    first_row = 0
+
+    def __init__(self, table: Any, options: ReadOptions) -> None:
+        self._kind = library_of(table)
+        once = self._kind in ("scanner", "connection") or hasattr(table, "read_next_batch")
+        super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
+        self._table = table
+        if self._kind in ("dataset", "scanner", "relation", "lazy frame") and options.where:
+            self.which_rows = " of those read"
+
+    def inspect(self) -> None:
+        """Look at the schema if the object knows it; others would have to run a query."""
+        if self._kind in ("dataset", "relation", "lazy frame"):
+            self._choose(self._find_schema())
+        else:
+            pa = require_extra("pyarrow", "files")
+            schema = getattr(self._table, "schema", None)
+            if isinstance(schema, pa.Schema):
+                self._choose(schema)
+        if self.options.where is None:
+            self.n_edges = getattr(self._table, "num_rows", None)
+
+    def _find_schema(self) -> Any:
+        """Return the schema of a query without its rows."""
+        if self._kind == "dataset":
+            return self._table.schema
+        if self._kind == "relation":
+            return _from_duckdb(self._table.limit(0)).schema
+        return _as_reader(self._table.head(0).collect()).schema
+
+    def _read(self) -> Iterator[Found]:
+        for found in self._number(*self._scan()):
+            end = found.row + found.batch.num_rows
+            yield found._replace(fraction=min(1.0, end / self.n_edges) if self.n_edges else None)
+
+    def _scan(self) -> tuple[ColumnChoice, Iterable[Any]]:
+        """Return record batches with the columns that are needed, or with all."""
+        table = self._table
+        if self._kind in ("dataset", "relation", "lazy frame"):
+            schema = self._find_schema()
+            columns, wanted = self._project(self._choose(schema))
+            return columns, (batch.select(wanted) for batch in self._query(schema, wanted))
+        if self._kind in ("pandas", "polars") and _has_names(table):
+            columns, wanted = self._project(self._choose(_look_at_frame(table)))
+            reader = _as_reader(table[wanted])
+            for at in columns.used[: 1 if self.options.rows.second_may_be_empty else 2]:
+                check_id_type(reader.schema.field(at).type, self.name, columns.name(at))
+            return columns, (batch.select(wanted) for batch in reader)
+        if self._kind == "scanner":
+            reader = table.to_reader()
+        elif self._kind == "connection":
+            reader = _from_duckdb(table)
+        else:
+            reader = _as_reader(table)
+        return self._choose(reader.schema), reader
+
+    def _query(self, schema: Any, wanted: list[str]) -> Iterator[Any]:
+        """Yield the record batches of a query of some columns."""
+        if self._kind == "dataset":
+            condition = None if self.condition is None else self.condition.as_expression(schema)
+            how = {"batch_size": ROWS, "batch_readahead": 2, "fragment_readahead": 1}
+            yield from self._table.scanner(columns=wanted, filter=condition, **how).to_batches()
+        elif self._kind == "relation":
+            names = (name.replace('"', '""') for name in wanted)
+            query = self._table.project(", ".join(f'"{name}"' for name in names))
+            yield from _from_duckdb(query)
+        else:
+            query = self._table.select(wanted)
+            if hasattr(query, "collect_batches"):
+                frames = query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
+            else:  # an old version: the columns of edges must fit in memory
+                frames = [query.collect()]
+            for frame in frames:
+                yield from _as_reader(frame)
+
+
+def _has_names(frame: Any) -> bool:
+    """Whether the columns of a data frame have different names, which are texts."""
+    names = list(frame.columns)
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def _look_at_frame(frame: Any) -> Any:
+    """Return the schema of a data frame; a column that Arrow cannot hold has the type binary."""
+    pa = require_extra("pyarrow", "files")
+    fields = []
+    for name in frame.columns:
+        try:
+            fields.append(_as_reader(frame[:LOOK][[name]]).schema.field(name))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+            fields.append(pa.field(name, pa.binary()))
+    return pa.schema(fields)
+
+
+def _from_duckdb(query: Any) -> Any:
+    """Return a reader of record batches; its method has had two names."""
+    name = "to_arrow_reader" if hasattr(query, "to_arrow_reader") else "fetch_record_batch"
+    with warnings.catch_warnings():  # DuckDB would copy less of a relation
+        warnings.simplefilter("ignore", UserWarning)
+        return getattr(query, name)(ROWS)
+
+
+def _as_reader(table: Any) -> Any:
+    pa = require_extra("pyarrow", "files")
+    if isinstance(table, pa.Table):  # exporting short views of strings crashes pyarrow < 25
+        return table.to_reader()
+    return pa.RecordBatchReader.from_stream(table)
 
 
 def _validate(batches: Iterable[Any]) -> Iterator[Any]:
@@ -185,42 +324,39 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 
 def take_record_batch(
+    source: Source,
     batch: Any,
     columns: ColumnChoice,
-    source: str,
-    options: ReadOptions,
     kind: str | None,
     rows: int | NDArray[np.int64],
-    rule: TimeRule | None = None,
-    which_rows: str = "",
-    keeps_codes: bool = False,
 ) -> RawBatch:
-    """Return ids, weights and times of a record batch; see `refuse_or_count` for `rows`."""
+    """Return ids, weights and times of a record batch; see `Source.refuse_or_count` for `rows`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
-    may_be_empty = options.rows.second_may_be_empty
+    rule, may_be_empty = source.own_times, source.options.rows.second_may_be_empty
     if may_be_empty:
         v = as_text(v)
     bad = [_find_missing(u, "node id", columns.name(columns.u))]
     bad.append(_find_missing(v, "node id", columns.name(columns.v)))
-    id_type = options.id_type or kind
-    a, u_bad = take_ids(u, id_type, keeps_codes)
-    b, v_bad = take_ids(v, id_type, keeps_codes)
+    id_type = source.options.id_type or kind
+    a, u_bad = take_ids(u, id_type, source.keeps_codes)
+    b, v_bad = take_ids(v, id_type, source.keeps_codes)
     bad += [u_bad, v_bad]
     w = t = None
     if columns.w is not None:
-        w = take_weights(batch.column(columns.w), source, columns)
+        w = take_weights(batch.column(columns.w), source.name, columns)
         if not may_be_empty:
             name = columns.name(columns.w)
             bad.append(_find_missing(batch.column(columns.w), "weight", name))
     if rule is not None and columns.t is not None:
-        t, bad_times = rule.take(source, take_times(batch.column(columns.t), source, columns))
+        times = take_times(batch.column(columns.t), source.name, columns)
+        t, bad_times = rule.take(source.name, times)
         bad.append(bad_times)
     event = None
     if columns.event is not None:
         name = columns.name(columns.event)
         bad.append(_find_missing(batch.column(columns.event), "event id", name))
-        event = hash_array(batch.column(columns.event), source, name)
-    return drop_bad(source, options, rows, RawBatch(a, b, w, t=t, event=event), bad, which_rows)
+        event = hash_array(batch.column(columns.event), source.name, name)
+    return source.drop_bad(RawBatch(a, b, w, t=t, event=event), bad, rows)
 
 
 def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:
@@ -272,7 +408,9 @@ def take_ids(
         return np.zeros(len(array), np.int64), None
     bad = None
     if pa.types.is_floating(array.type):
-        array, bad = _whole(array)
+        floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        whole, bad = whole_numbers(floats)
+        array = pa.array(whole)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
@@ -305,11 +443,8 @@ def take_codes(array: Any) -> CodedIds | None:
     return CodedIds(found, array.indices.to_numpy(zero_copy_only=False))
 
 
-def _whole(array: Any) -> tuple[Any, BadRows | None]:
+def whole_numbers(floats: NDArray[Any]) -> tuple[NDArray[np.int64], BadRows | None]:
     """Return floats as integers, with any value for bad ones, and which are bad."""
-    import pyarrow as pa
-
-    floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
 
     def explain(at: int) -> str:
@@ -318,7 +453,7 @@ def _whole(array: Any) -> tuple[Any, BadRows | None]:
         wanted = "node ids must be whole numbers (at most 2**53 if they are floats)"
         return f"{wanted}, got {floats[at]}"
 
-    whole = pa.array(np.where(bad, 0, floats).astype(np.int64))
+    whole: NDArray[np.int64] = np.where(bad, 0, floats).astype(np.int64)
     return whole, BadRows(bad, explain) if bad.any() else None
 
 

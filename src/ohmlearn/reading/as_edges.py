@@ -22,7 +22,7 @@ from ohmlearn.errors import InputTypeError
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import join_tables
-from ohmlearn.reading.iterable_reader import columns_of_rows
+from ohmlearn.reading.array_reader import columns_of_rows
 from ohmlearn.reading.read_edges import read_edges
 
 

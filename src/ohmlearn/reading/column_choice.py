@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Param, Setting
-from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, Column, ReadOptions, ScaledColumn
 from ohmlearn.reading.source_errors import refuse_source, shorten
-from ohmlearn.reading.weight_scale import ScaledColumn
 
 FEWEST_STEPS = 20  # upwards, of integers that look like times from 0 on
 # Words that distinguish the two ends, before or after a common stem: src_ip and dst_ip.
@@ -135,7 +134,7 @@ def choose_columns(
 
 
 class _Choice:
-    """The columns of a source, and what is known about them."""
+    """The columns of a source, as far as they are chosen."""
 
     def __init__(
         self,
@@ -150,103 +149,45 @@ class _Choice:
         self.lower = [name.strip().lower() for name in names or ()]
         if n_columns < 2:
             refuse_source(source, f"{self.rows.one} needs two columns, got {n_columns}")
+        weight = options.weight and options.weight.column
+        self.u, self.v = self.find(options.source_col), self.find(options.target_col)
+        self.w, self.event = self.find(weight), self.find(options.event_id_col)
+        self.t: int | None = None
+
+    @property
+    def more(self) -> dict[str, int]:
+        """The columns beside the ends, by what they have."""
+        every = {"weights": self.w, "times": self.t, "event ids": self.event}
+        return {what: at for what, at in every.items() if at is not None}
 
     def make(self) -> ColumnChoice:
         """Choose times first, then weights, then ends, which are neither."""
         options = self.options
-        weight = options.weight and options.weight.column
-        named = (options.source_col, options.target_col, weight, options.event_id_col)
-        u, v, w, event = (None if column is None else self.find(column) for column in named)
-        t = self.find_times({u, v, w, event})
-        if w is None and options.weight_col is not False:  # ends that are named are not weights
-            w = self.find_usual(self.rows.weights, {u, v, t, event})
+        self.t = self.find_times() if options.time is True else self.find(options.time)
+        if self.w is None and options.weight_col is not False:  # named ends are not weights
+            self.w = self.find_usual(self.rows.weights)
         guessed = self.say_guessed()
-        if u is None or v is None:
-            u, v = self.find_ends(u, v, w, t, event)
-        more = {"the weights": w, "the times": t, "the ids of events": event}
-        used = [u, v, *(at for at in more.values() if at is not None)]
+        if self.u is None or self.v is None:
+            self.u, self.v = self.find_ends()
+        used = [self.u, self.v, *self.more.values()]
         if len(set(used)) < len(used):
-            also = [f", and {at} for {what}" for what, at in more.items() if at is not None]
-            refuse_source(
-                self.source,
-                f"{self.rows.one} needs different columns, got {u} and {v}{''.join(also)}; "
-                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
-            )
-        if self.names is None and options.weight_col is None and options.rows.has_unnamed_weights:
-            w = self.find_unnamed_weight({u, v, t, event})
-            if w is None and options.time is None and self.values.times:
+            also = [f", and {at} for the {what}" for what, at in self.more.items()]
+            self.refuse_needs(f"different columns, got {self.u} and {self.v}{''.join(also)}")
+        guesses_weights = options.weight_col is None and self.rows.has_unnamed_weights
+        if self.names is None and guesses_weights:
+            self.w = self.find_unnamed_weight()
+            if self.w is None and options.time is None and self.values.times:
                 at = next(iter(self.values.times))
                 guessed += f"; column {at} seems to have times, which are not read"
-        kinds, ask = self.find_kinds(u, v)
-        unread = self.find_unread({u, v, t, event}) if w is None else ()
+        kinds, ask = self.find_kinds(self.u, self.v)
+        unread = self.find_unread() if self.w is None and guesses_weights else ()
         return ColumnChoice(
-            u, v, w, self.names, guessed, t, kinds, ask, event, scale=options.weight, unread=unread
-        )
+            self.u, self.v, self.w, self.names, guessed, self.t, kinds, ask, self.event,
+            scale=options.weight, unread=unread,
+        )  # fmt: skip
 
-    def find_unread(self, taken: set[int | None]) -> tuple[str, ...]:
-        """Return the names of columns of amounts, which may be weights, but are not read.
-
-        Other columns of numbers are as often codes, positions or attributes of the ends.
-        """
-        options = self.options
-        if options.weight_col is not None or not options.rows.has_unnamed_weights:
-            return ()
-        numbers = {*self.values.numbers, *self.values.floats} - taken
-        numbers -= {*self.values.doubts}
-        return tuple(
-            name
-            for at, name in enumerate(self.names or ())
-            if at in numbers
-            and not {*AMOUNTS}.isdisjoint(simplify(name).split("_"))
-            and name not in (options.where or "")  # which reads it
-        )
-
-    def find_unnamed_weight(self, taken: set[int | None]) -> int | None:
-        """Return the first column of numbers besides the ends, if it is clear that it is a weight.
-
-        So it is if no other column may be the weight. Otherwise refuse to guess.
-        """
-        left = [at for at in sorted(self.values.numbers) if at not in taken]
-        left = [at for at in left if at not in self.values.times]
-        if not left:
-            return None
-        clear = [at for at in left if at not in self.values.doubts]
-        if clear == left[:1]:
-            return left[0]
-        doubt = (
-            self.values.doubts.get(left[0])
-            or f"is not the only column of numbers (column {left[1]} is one, too)"
-        )
-        refuse_source(
-            self.source,
-            f"column {left[0]} may be the weight, but it {doubt}; use "
-            f"{Setting('weight_col', left[0])} if it is, {Setting('time', left[0])} if it is the "
-            f"time, {Setting('weight_col', False)} if there are no weights",
-        )
-
-    def say_guessed(self) -> str:
-        """Return what is guessed, in words; which columns, if others are named."""
-        options = self.options
-        u, v, w, t = (
-            column is not None and not isinstance(column, bool)
-            for column in (options.source_col, options.target_col, options.weight_col, options.time)
-        )
-        found = []
-        if not (u and v):
-            found.append("v" if u else "u" if v else "ends")
-        if options.time is True:
-            found.append("times")
-        if found and (u or v or w or t):
-            return f"{' and '.join(found)} guessed"
-        return "guessed" if found else ""
-
-    @property
-    def name_them(self) -> str:
-        """What to do if the ends are not clear."""
-        return f"name them with {' and '.join(self.rows.options)}"
-
-    def find(self, column: Column) -> int:
-        """Return the position of a column that the options name."""
+    def find(self, column: Column | None) -> int | None:
+        """Return the position of a column that the options name, if they do."""
         if isinstance(column, str):
             why = f"has no column {column!r}, only {self.show_names()}"
             if self.names is None:
@@ -254,7 +195,7 @@ class _Choice:
             if self.names is None or column not in self.names:
                 refuse_source(self.source, why + self.about_functions(column))
             return self.names.index(column)
-        if not 0 <= column < self.n_columns:
+        if column is not None and not 0 <= column < self.n_columns:
             refuse_source(self.source, f"has no column {column}, only {self.n_columns} of them")
         return column
 
@@ -272,27 +213,23 @@ class _Choice:
             return f"columns 0 to {self.n_columns - 1}"
         return ", ".join(shorten(name) for name in self.names[:20])
 
-    def find_times(self, taken: set[int | None]) -> int | None:
-        """Return the column of times, if they are wanted."""
-        time = self.options.time
-        if time is not True:
-            return None if time is None else self.find(time)
-        t = self.find_usual(TIMES, taken)
-        if t is None:
-            self.refuse_times(taken)
-        return t
+    def is_taken(self, at: int) -> bool:
+        """Whether a column is chosen already."""
+        return at in (self.u, self.v, self.w, self.t, self.event)
 
-    def find_usual(self, names: Sequence[str], taken: set[int | None]) -> int | None:
+    def find_usual(self, names: Sequence[str]) -> int | None:
         """Return the first column with one of some usual names that is not taken."""
         found = (self.lower.index(name) for name in names if name in self.lower)
-        return next((at for at in found if at not in taken), None)
+        return next((at for at in found if not self.is_taken(at)), None)
 
-    def refuse_times(self, taken: set[int | None]) -> NoReturn:
-        """Refuse a source whose column of times is not named, and name one that may have them."""
+    def find_times(self) -> int:
+        """Return the column of times by its name, or name one that may have them."""
+        if (found := self.find_usual(TIMES)) is not None:
+            return found
         ends: tuple[int, ...] = 0, 1
         if self.n_columns > 2 and self.names is not None:
             ends = find_ends(self.names, self.rows.ends) or ()
-        others = [at for at in range(self.n_columns) if at not in {*taken, *ends}]
+        others = [at for at in range(self.n_columns) if at not in ends and not self.is_taken(at)]
         if self.names is None:
             problem = "has no names of columns, so the column of times cannot be guessed"
             remedy = "give its position"
@@ -305,28 +242,78 @@ class _Choice:
         example = others[-1] if self.names is None else self.names[others[-1]]
         refuse_source(self.source, f"{problem}; {remedy}, for example {Setting('time', example)}")
 
-    def find_ends(
-        self, u: int | None, v: int | None, w: int | None, t: int | None, event: int | None
-    ) -> tuple[int, int]:
+    def find_unread(self) -> tuple[str, ...]:
+        """Return the names of columns of amounts, which may be weights, but are not read.
+
+        Other columns of numbers are as often codes, positions or attributes of the ends.
+        """
+        numbers = {*self.values.numbers, *self.values.floats} - {*self.values.doubts}
+        return tuple(
+            name
+            for at, name in enumerate(self.names or ())
+            if at in numbers
+            and not self.is_taken(at)
+            and not {*AMOUNTS}.isdisjoint(simplify(name).split("_"))
+            and name not in (self.options.where or "")  # which reads it
+        )
+
+    def find_unnamed_weight(self) -> int | None:
+        """Return the first column of numbers besides the ends, if it is clear that it is a weight.
+
+        So it is if no other column may be the weight. Otherwise refuse to guess.
+        """
+        left = [at for at in sorted(self.values.numbers) if not self.is_taken(at)]
+        left = [at for at in left if at not in self.values.times]
+        clear = [at for at in left if at not in self.values.doubts]
+        if clear == left[:1]:
+            return left[0] if left else None
+        doubt = (
+            self.values.doubts.get(left[0])
+            or f"is not the only column of numbers (column {left[1]} is one, too)"
+        )
+        refuse_source(
+            self.source,
+            f"column {left[0]} may be the weight, but it {doubt}; use "
+            f"{Setting('weight_col', left[0])} if it is, {Setting('time', left[0])} if it is the "
+            f"time, {Setting('weight_col', False)} if there are no weights",
+        )
+
+    def say_guessed(self) -> str:
+        """Return what is guessed, in words; which columns, if others are named."""
+        options = self.options
+        columns = (options.source_col, options.target_col, options.weight_col, options.time)
+        u, v, *more = (not (column is None or isinstance(column, bool)) for column in columns)
+        found = [] if u and v else ["v" if u else "u" if v else "ends"]
+        if options.time is True:
+            found.append("times")
+        if found and (u or v or any(more)):
+            return f"{' and '.join(found)} guessed"
+        return "guessed" if found else ""
+
+    @property
+    def name_them(self) -> str:
+        """What to do if the ends are not clear."""
+        return f"name them with {' and '.join(self.rows.options)}"
+
+    def refuse_needs(self, needs: str) -> NoReturn:
+        """Refuse a choice in which columns are equal or lacking."""
+        weights = f" and {self.rows.weight_option}" if self.w is not None else ""
+        refuse_source(self.source, f"{self.rows.one} needs {needs}; {self.name_them}{weights}")
+
+    def find_ends(self) -> tuple[int, int]:
         """Return the ends, at least one of which is not named."""
-        taken = {at for at in (w, t, event) if at is not None}
+        u, v, taken = self.u, self.v, {*self.more.values()}
         if self.n_columns - len(taken - {u, v}) < 2:
             also = " and ".join(
-                f"one of {what} ({_name(self.names, at)})"
-                for at, what in ((t, "times"), (w, "weights"), (event, "event ids"))
-                if at is not None
+                f"one of {what} ({_name(self.names, at)})" for what, at in self.more.items()
             )
-            refuse_source(
-                self.source,
-                f"{self.rows.one} needs two columns and {also}, got {self.n_columns}; "
-                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
-            )
+            self.refuse_needs(f"two columns and {also}, got {self.n_columns}")
         named = u if u is not None else v
         unfit = {*taken, *self.values.times} - {named}
         fractions = {*self.values.fractions} - {named}
         pair = None
         if self.rows.second_may_be_empty:
-            pair = self.find_label(u, v, taken) or self.find_others(taken, named)
+            pair = self.find_label(taken) or self.find_others(taken, named)
         elif self.names is not None:
             pair = find_ends(self.names, self.rows.ends, unfit, fractions)
         if pair is None:
@@ -337,8 +324,9 @@ class _Choice:
         other = next(at for at in (pair if u is None else pair[::-1]) if at != named)
         return (named, other) if u is not None else (other, named)
 
-    def find_label(self, u: int | None, v: int | None, taken: set[int]) -> tuple[int, int] | None:
+    def find_label(self, taken: set[int]) -> tuple[int, int] | None:
         """Return the columns of nodes and labels, if one of them is named or has a usual name."""
+        u, v = self.u, self.v
         lower = ["" if at in taken else name for at, name in enumerate(self.lower)]
         nodes = [lower.index(name) for name, _ in self.rows.ends if name in lower]
         labels = [lower.index(name) for _, name in self.rows.ends if name in lower]

@@ -9,25 +9,24 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn import _core
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.reading.arrow_reader import ArrowFile
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, find_ends, is_id
-from ohmlearn.reading.csv_reader import describe_fault, start_text
+from ohmlearn.reading.csv_reader import describe_fault, start_text, take_columns
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
-from ohmlearn.reading.read_options import EDGE_ENDS
-from ohmlearn.reading.remote import is_remote, open_remote_parts
+from ohmlearn.reading.parquet_reader import ParquetFile
+from ohmlearn.reading.read_options import EDGE_ENDS, ReadOptions
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
 
 Column = str | int
@@ -178,33 +177,14 @@ def _list_columns(names: list[str]) -> str:
 
 
 def _read_parquet(path: str, wanted: Wanted) -> Any:
-    parquet = require_extra("pyarrow.parquet", "files")
-    with _open(path) as file:
-        opened = parquet.ParquetFile(file)
+    source = ParquetFile(path, ReadOptions())
+    with source.open_file() as file, source.open_parquet(file) as opened:
         return opened.read(find_columns(opened.schema_arrow, path, *wanted))
 
 
 def _read_arrow(path: str, wanted: Wanted) -> Any:
-    import pyarrow as pa
-
-    with _open(path) as file:
-        is_file = file.read(6) == b"ARROW1"
-        file.seek(0)
-        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
-    return table.select(find_columns(table.schema, path, *wanted))
-
-
-@contextmanager
-def _open(path: str) -> Iterator[Any]:
-    """Open a file that can be sought."""
-    import pyarrow as pa
-
-    if is_remote(path):
-        with open_remote_parts(path) as remote:
-            yield remote.native
-    else:
-        with pa.OSFile(path) as file:
-            yield file
+    with ArrowFile(path, ReadOptions()).open_reader(copies=True) as reader:
+        return reader.read_all().select(find_columns(reader.schema, path, *wanted))
 
 
 def _read_json(path: str, wanted: Wanted) -> Any:
@@ -326,21 +306,16 @@ def read_text_table(
         chosen = list(names if choose is None else choose(names, start.first))
         at = [names.index(name) for name in chosen]
         columns: list[list[Strings]] = [[] for _ in at]
-        rest, line = start.after_header()
+        rest, first = start.after_header()
         lines = [np.empty(0, np.int64)]
-        for block in chain([b""], blocks, [None]):
-            rest += block or b""
-            text = np.frombuffer(rest, np.uint8)
-            found: Any = _core.take_fields(text, layout, at, block is None)
-            _, _, numbers, fields, fault, n_consumed = found
+        for line, _, found in take_columns(chain([rest], blocks), layout, at, first):
+            _, _, numbers, fields, fault = found
             if fault is not None:
                 why = describe_fault(fault, ColumnChoice(0, 1, None, names, ""))
                 refuse_source(path, f"{why}; correct it", line + fault.line)
             for blocks_of_column, field in zip(columns, fields, strict=True):
                 blocks_of_column.append(Strings(*field))
             lines.append(line + numbers)
-            line += rest.count(b"\n", 0, n_consumed)
-            rest = rest[n_consumed:]
     return TextTable(names, dict(zip(chosen, columns, strict=True)), np.concatenate(lines))
 
 

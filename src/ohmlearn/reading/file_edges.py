@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,15 +22,21 @@ from ohmlearn.errors import OhmWarning, Param, Setting, render, text_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_ids, take, with_kind
 from ohmlearn.nodes.node_table import KnownEnds, add_ends, look_up, number_ends
+from ohmlearn.reading.column_choice import ColumnChoice, kinds_of_headings
 from ohmlearn.reading.event_ids import recall
 from ohmlearn.reading.parallel import Piece, prepare_all
-from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.read_options import ReadOptions, ScaledColumn
 from ohmlearn.reading.source_errors import refuse_source
-from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all
-from ohmlearn.reading.weight_scale import WeightScale
 
 LOOK = 1000  # ids that stand for all
+SCALE_SAMPLE = 100_000  # edges whose weights decide where `cap` is
+ONE_KIND = Setting("bipartite", False)
+SAY_KINDS = (
+    f"say which kinds there are, for example {Setting('bipartite', ('user', 'item'))}, or "
+    f"{ONE_KIND}"
+)
+ASK_EDGES = 1 << 20  # edges in which ids that two columns share are looked for
 
 
 class EdgeStream(Edges, Shown):
@@ -238,11 +246,9 @@ class EdgeStream(Edges, Shown):
             closing(self._open_pieces(chosen, n_jobs)) as pieces,
             closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
         ):
-            unfinished = iter(chosen)
-            present = next(unfinished, None)
+            unfinished = deque(chosen)
             for at, source, raw, known in batches:
-                while present != at:
-                    present = self._end_source(present, unfinished)
+                self._end_sources(unfinished, at)
                 if unknown and at == 0:
                     unknown = False
                     self._note_columns(source)
@@ -262,8 +268,7 @@ class EdgeStream(Edges, Shown):
                 self.source, part = at, raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
                 yield Batch(u, v, w, t)
-            while present is not None:
-                present = self._end_source(present, unfinished)
+            self._end_sources(unfinished)
         self.n_nodes = len(self.nodes)
         if not self.skipped:
             self.n_edges = self.n_read
@@ -274,11 +279,12 @@ class EdgeStream(Edges, Shown):
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
-    def _end_source(self, at: int | None, others: Iterator[int]) -> int | None:
-        """Report that all edges of a source have been yielded; return the number of the next."""
-        if self.on_source_end is not None and at is not None:
-            self.on_source_end(at)
-        return next(others, None)
+    def _end_sources(self, unfinished: deque[int], present: int | None = None) -> None:
+        """Report the sources before the present one, or all: their edges have been yielded."""
+        while unfinished and unfinished[0] != present:
+            at = unfinished.popleft()
+            if self.on_source_end is not None:
+                self.on_source_end(at)
 
     def _open_pieces(self, chosen: list[int], n_jobs: int) -> Generator[Piece]:
         """Yield the pieces of all sources that are read."""
@@ -333,3 +339,127 @@ class EdgeStream(Edges, Shown):
                 f"{Setting('weight_col', False)} if there are none",
                 OhmWarning,
             )
+
+
+def say_kinds(nodes: NodeTable) -> str:
+    """Return what to do about kinds that do not fit those of a table."""
+    if len(nodes.kinds) != 2:
+        return SAY_KINDS
+    return f"if they are the same, use {Setting('bipartite', nodes.kinds)}"
+
+
+class SourceKinds:
+    """The kinds of nodes in the sources of a stream.
+
+    A source whose columns have no names has the kinds of those before it, because the parts of a
+    large file may have names in the first part only.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._before: tuple[str, str] | None = None
+        self._asked = False
+        self._n_looked = 0
+        self._seen = np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)  # which nodes are in u, in v
+
+    def check(self, source: Source) -> tuple[str, str] | None:
+        """Return the kinds of a source."""
+        columns = source.columns
+        if columns is None or source.node_kinds:
+            return None
+        if columns.names is None and self._before is not None:
+            return self._before
+        self._before = columns.kinds
+        return columns.kinds
+
+    def take(self, source: Source, nodes: NodeTable) -> tuple[str, str] | None:
+        """Return the kinds of a source that is read, and compare them with those of a table."""
+        if source.node_kinds:
+            nodes.add_kinds(source.node_kinds)
+            return None
+        kinds = self.check(source)
+        named = isinstance(self._options.bipartite, tuple)
+        if kinds and nodes.kinds and not named and not set(kinds) <= set(nodes.kinds):
+            refuse_source(
+                source.name,
+                f"has the kinds {' and '.join(kinds)}, but the nodes so far are of the kinds "
+                f"{' and '.join(nodes.kinds)}; {say_kinds(nodes)}",
+            )
+        return kinds
+
+    def ask(
+        self, source: Source, u: NDArray[np.int32], v: NDArray[np.int32], nodes: NodeTable
+    ) -> None:
+        """Warn if two columns share ids, and their names do not say whether these are two kinds."""
+        columns: ColumnChoice | None = source.columns
+        if columns is None or not columns.ask_kinds or self._asked or self._n_looked > ASK_EDGES:
+            return
+        self._n_looked += len(u)
+        for side, ends in zip(self._seen, (u, v), strict=True):
+            side.resize(len(nodes), refcheck=False)  # adds False
+            side[ends] = True
+        shared = np.flatnonzero(self._seen[0] & self._seen[1])
+        if len(shared) == 0:
+            return
+        self._asked = True
+        example = nodes.ids(shared[:1]).tolist()[0]
+        assert columns.names is not None
+        kinds = kinds_of_headings(columns.names[columns.u], columns.names[columns.v])
+        warn(
+            f"{source.name}: {example} is in both columns, {columns.name(columns.u)} and "
+            f"{columns.name(columns.v)}, and is read as one node; if these are different things, "
+            f"use {Setting('bipartite', kinds)}, if not, {ONE_KIND}",
+            OhmWarning,
+        )
+
+
+class WeightScale:
+    """The function of a stream's weights.
+
+    `cap` is a quantile of the weights of the first 100,000 edges, or of all if there are fewer, so
+    it depends neither on batches nor on threads. Other edges are not needed to know it.
+    """
+
+    def __init__(self, how: ScaledColumn, sources: list[Source]) -> None:
+        self._how, self._sources = how, sources
+        self._cap: float | None = None
+
+    def scale(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
+        """Yield batches with the function of their weights."""
+        if self._how.function == "cap" and self._cap is None:
+            batches = self._find_cap(batches)
+        for raw in batches:
+            yield raw if raw.w is None else raw._replace(w=self._apply(raw.w))
+
+    def _apply(self, w: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
+        x: NDArray[np.float64] = w.astype(np.float64, copy=False)
+        if self._how.function == "cap":
+            return np.minimum(x, np.float64(self._cap or 0.0))
+        return np.log1p(x) if self._how.function == "log" else np.sqrt(x)
+
+    def _find_cap(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
+        """Find the quantile in the first edges, and return all batches."""
+        seen: list[RawBatch] = []
+        name = self._sources[0].name
+        if all(source.rereadable for source in self._sources):
+            every: Iterable[RawBatch] = chain.from_iterable(
+                source.batches(None) for source in self._sources
+            )
+        elif len(self._sources) == 1:
+            every, batches = batches, chain(seen, batches)
+        else:
+            refuse_source(name, "a quantile needs files, or a single pipe; write the edges to one")
+        n_left = SCALE_SAMPLE
+        for raw in every:
+            seen.append(raw)
+            n_left -= 0 if raw.w is None else len(raw.w)
+            if n_left <= 0:
+                break
+        weights = [np.zeros(0), *(raw.w for raw in seen if raw.w is not None)]
+        first: NDArray[np.float64] = np.concatenate(weights)[:SCALE_SAMPLE].astype(np.float64)
+        if len(first) > 0:
+            self._cap = float(np.quantile(first, self._how.quantile, method="inverted_cdf"))
+        if self._cap == 0.0:
+            why = f"the {self._how.quantile:g} quantile of the weights of the first edges is 0"
+            refuse_source(name, f"{why}; use a larger one, or log")
+        return batches

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +22,10 @@ from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole
 from ohmlearn.reading.arrow_reader import take_record_batch
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.csv_reader import TextSample
 from ohmlearn.reading.event_ids import hash_values
-from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import BadRows, SourceError, refuse_source, shorten
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
-from ohmlearn.reading.text_sample import TextSample
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 if TYPE_CHECKING:
     from ohmlearn.reading.row_filter import RowFilter
@@ -51,10 +49,7 @@ class JsonLinesSource(Source):
     reads_files = True
     longest_line = LONGEST_LINE  # bytes; as objects of Python they may take fifty times as much
 
-    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
-        super().__init__(name, options, pipe)
-        self._strict = replace(options, on_bad="raise") if options.skip_bad else options
-        self._late: list[str] = []  # names that no object may have if the first one does not
+    _late: Sequence[str] = ()  # names that no object may have if the first one does not
 
     def inspect(self) -> None:
         """Read the first object."""
@@ -137,10 +132,11 @@ class JsonLinesSource(Source):
         is_number = alone.t is not None and batch.schema.types[alone.t] != "string"
         if (has_text and kind == "int64") or (is_number and self.times and self.times.dates):
             return None
-        how = ("string" if has_text else kind, 1, self.own_times)
         try:
-            raw = take_record_batch(batch, alone, self.name, self._strict, *how)
+            raw = take_record_batch(self, batch, alone, "string" if has_text else kind, 1)
         except SourceError:
+            return None
+        if raw.n_bad > 0:
             return None
         for ids, may_be_empty in ((raw.u, False), (raw.v, self.options.rows.second_may_be_empty)):
             if isinstance(ids, Strings) and not may_be_empty and not np.diff(ids.offsets).all():
@@ -195,62 +191,61 @@ class JsonLinesSource(Source):
         kind = kind or _guess_ids(rows, columns)
         if self.condition is not None:
             rows = _choose_rows(rows, self.condition)
-        faults = [
-            row.fault if row.values is None else self._find_fault(row.values, columns, kind)
-            for row in rows
-        ]
-        good = [{} if fault else row.values or {} for row, fault in zip(rows, faults, strict=True)]
+        names, has_labels = columns.names or (), self.options.rows.second_may_be_empty
+        good: list[dict[int, Any]] = []  # the values that are read, by column; none of bad rows
+        faults = []
+        for row in rows:
+            given = row.values or {}
+            values = {at: given.get(names[at]) for at in columns.used}
+            values |= {at: _as_id(values[at]) for at in (columns.u, columns.v)}
+            if has_labels and not isinstance(values[columns.v], list | dict):
+                values[columns.v] = _as_text(values[columns.v])
+            faults.append(row.fault or self._find_fault(given, values, columns, kind))
+            good.append({} if faults[-1] else values)
 
         def take(at: int) -> list[Any]:
-            name = (columns.names or ())[at]
-            return [row.get(name) for row in good]
+            return [values.get(at) for values in good]
 
-        u, v = (map(_as_id, take(at)) for at in (columns.u, columns.v))
-        if self.options.rows.second_may_be_empty:
-            v = map(_as_text, v)
-        raw = RawBatch(_as_column(u, kind), _as_column(v, kind))
+        u, v = (_as_column(take(at), kind) for at in (columns.u, columns.v))
+        raw = RawBatch(u, v)
         if columns.w is not None:
-            raw = raw._replace(
-                w=np.array([1.0 if x is None else float(x) for x in take(columns.w)])
-            )
+            w = np.array([1.0 if x is None else float(x) for x in take(columns.w)])
+            raw = raw._replace(w=w)
         if columns.event is not None:
             raw = raw._replace(event=hash_values(take(columns.event)))
         is_bad = np.array([fault != "" for fault in faults], bool)
         bad = [BadRows(is_bad, faults.__getitem__) if is_bad.any() else None]
         if self.own_times is not None and columns.t is not None:
-            values = np.empty(len(rows), dtype=object)
-            values[:] = take(columns.t)
-            t, bad_times = self.own_times.take(self.name, values)
+            times = np.empty(len(rows), dtype=object)
+            times[:] = take(columns.t)
+            t, bad_times = self.own_times.take(self.name, times)
             raw = raw._replace(t=t)
             bad.append(bad_times)
         numbers = np.array([row.number for row in rows], np.int64)
-        return drop_bad(self.name, self.options, numbers, raw, bad)
+        return self.drop_bad(raw, bad, numbers)
 
-    def _find_fault(self, row: dict[str, Any], columns: ColumnChoice, kind: str) -> str:
-        """Say what is wrong with an object, except with its time; empty if nothing is."""
-        names = columns.names or ()
+    def _find_fault(
+        self, row: dict[str, Any], values: dict[int, Any], columns: ColumnChoice, kind: str
+    ) -> str:
+        """Say what is wrong with the values of an object, except its time; empty if nothing is."""
         may_be_empty = self.options.rows.second_may_be_empty
         for at in (columns.u, columns.v):
-            value = _as_id(row.get(names[at]))
             is_label = may_be_empty and at == columns.v
-            value = _as_text(value) if is_label and not isinstance(value, list | dict) else value
-            if problem := self._id_fault(value, kind, may_be_empty=is_label):
+            if problem := self._id_fault(values[at], kind, may_be_empty=is_label):
                 return f"{columns.name(at)} {problem}"
         late = next((name for name in self._late if row.get(name) is not None), None)
         if late is not None:
             return f"it has {late!r}, but the first row has not; give all rows one, or none"
-        w = None if columns.w is None else row.get(names[columns.w])
-        if columns.w is not None and not (w is None and may_be_empty):
+        if columns.w is not None and not ((w := values[columns.w]) is None and may_be_empty):
+            weight = f"the weight, {columns.name(columns.w)},"
             if isinstance(w, bool) or not isinstance(w, int | float):
-                return f"the weight, {columns.name(columns.w)}, is not a number: {shorten(repr(w))}"
+                return f"{weight} is not a number: {shorten(repr(w))}"
             if not are_weights(w):
-                must = f"must {ALLOWED_WEIGHTS}, got {shorten(repr(w))}"
-                return f"the weight, {columns.name(columns.w)}, {must}"
-        if columns.event is not None:
-            event = row.get(names[columns.event])
-            if problem := self._id_fault(event, "string", may_be_empty=False):
-                return f"the event id, {columns.name(columns.event)}, {problem}"
-        return ""
+                return f"{weight} must {ALLOWED_WEIGHTS}, got {shorten(repr(w))}"
+        if columns.event is None:
+            return ""
+        problem = self._id_fault(values[columns.event], "string", may_be_empty=False)
+        return problem and f"the event id, {columns.name(columns.event)}, {problem}"
 
     def _id_fault(self, value: Any, kind: str, *, may_be_empty: bool) -> str:
         """Say why a value cannot be an id, if it cannot."""

@@ -13,7 +13,7 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, Found
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import RemoteFile, fetch_ahead, open_remote_parts
+from ohmlearn.reading.remote import RemoteFile, fetch_ahead, open_remote
 from ohmlearn.reading.source_errors import reading
 from ohmlearn.reading.table_reader import RawBatch
 
@@ -66,12 +66,12 @@ class ParquetFile(ArrowSource):
 
     def inspect(self) -> None:
         """Read the footer."""
-        with self._open() as file:
+        with self.open_file() as file:
             self._plan(file)
 
     def sizes(self) -> list[int]:
         """Return the numbers of rows in the row groups."""
-        with self._open() as file, self._parquet(file) as parquet:
+        with self.open_file() as file, self.open_parquet(file) as parquet:
             return [parquet.metadata.row_group(at).num_rows for at in self._groups(parquet)]
 
     def _groups(self, parquet: Any) -> range:
@@ -79,17 +79,19 @@ class ParquetFile(ArrowSource):
         return every if self._row_groups is None else self._row_groups
 
     @contextmanager
-    def _open(self) -> Iterator[str | RemoteFile]:
+    def open_file(self) -> Iterator[str | RemoteFile]:
         """Yield the name of a file on this machine; open a remote one."""
         if self.is_remote:
             # The footer is fetched once, so this must stay the file that it belongs to.
-            with open_remote_parts(self.name, self.options.filesystem, self._known) as self._known:
+            place = (self.name, self.options.filesystem, self._known)
+            with open_remote(*place, in_parts=True) as self._known:
                 yield self._known
         else:
             yield self.name
 
     @contextmanager
-    def _parquet(self, file: str | RemoteFile, **how: Any) -> Iterator[Any]:
+    def open_parquet(self, file: str | RemoteFile, **how: Any) -> Iterator[Any]:
+        """Open the file in pyarrow."""
         parquet = require_extra("pyarrow.parquet", "files")
         given = file if isinstance(file, str) else file.native
         with (
@@ -100,7 +102,7 @@ class ParquetFile(ArrowSource):
 
     def _plan(self, file: str | RemoteFile) -> Plan:
         """Choose columns and row groups."""
-        with self._parquet(file) as parquet:
+        with self.open_parquet(file) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow
             groups = self._groups(parquet)
         self._metadata = metadata if self.is_remote else None
@@ -135,7 +137,7 @@ class ParquetFile(ArrowSource):
             return {group.id for group in found}
 
     def _read(self) -> Iterator[Found]:
-        with self._open() as file:
+        with self.open_file() as file:
             plan = self._plan(file)
             if isinstance(file, str):
                 parts: Iterator[Any] = (self._read_part(file, plan, part) for part in plan.parts)
@@ -149,7 +151,9 @@ class ParquetFile(ArrowSource):
         # With pre_buffer, pyarrow would keep all that it has read until the file is closed.
         how = {"pre_buffer": False, "buffer_size": BUFFER, "metadata": plan.metadata}
         row = part.row
-        with self._parquet(file, **how, read_dictionary=self._find_coded(plan, part)) as parquet:
+        with self.open_parquet(
+            file, **how, read_dictionary=self._find_coded(plan, part)
+        ) as parquet:
             for batch in parquet.iter_batches(ROWS, part.groups, plan.wanted, use_threads=False):
                 # pyarrow returns the columns in the order of the file
                 yield plan.find(batch.select(plan.wanted), row)
@@ -160,7 +164,7 @@ class ParquetFile(ArrowSource):
         if not file.is_native:
             file.fetch(_find_ranges(plan, part))
         how = {"pre_buffer": file.is_native, "read_dictionary": self._find_coded(plan, part)}
-        with self._parquet(file, **how) as parquet:
+        with self.open_parquet(file, **how) as parquet:
             table = parquet.read_row_groups(part.groups, plan.wanted, use_threads=False)
         found, row = [], part.row
         for batch in table.select(plan.wanted).to_batches(ROWS):

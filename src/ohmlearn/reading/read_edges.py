@@ -14,9 +14,13 @@ from typing import Any, BinaryIO, Literal, cast
 
 from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.array_reader import ArraySource, BatchSource
-from ohmlearn.reading.arrow_objects import ArrowObject
-from ohmlearn.reading.arrow_reader import ArrowFile
+from ohmlearn.reading.array_reader import (
+    ArraySource,
+    BatchSource,
+    IterableSource,
+    columns_of_rows,
+)
+from ohmlearn.reading.arrow_reader import ArrowFile, ArrowObject
 from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
@@ -28,10 +32,8 @@ from ohmlearn.reading.file_names import (
     is_log,
     is_pipe,
 )
-from ohmlearn.reading.graph_files import GraphFile, MetisSource
-from ohmlearn.reading.iterable_reader import IterableSource, columns_of_rows
+from ohmlearn.reading.graph_files import GraphFile, MatrixMarketSource, MetisSource
 from ohmlearn.reading.json_reader import JsonLinesSource
-from ohmlearn.reading.matrix_market import MatrixMarketSource
 from ohmlearn.reading.parquet_reader import ParquetFile
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple
@@ -11,10 +12,12 @@ from ohmlearn.checks.times import check_moment
 from ohmlearn.errors import InputError, InputTypeError, Param, Setting, bad_value
 from ohmlearn.reading.file_names import FORMATS
 from ohmlearn.reading.source_errors import SKIP
-from ohmlearn.reading.weight_scale import ScaledColumn, split_weight
 from ohmlearn.reading.where import parse_where
 
 Column = str | int
+SCALED = re.compile(r"(.+):(log|sqrt|cap(?:=.*)?)", re.DOTALL)
+WORDS = {"log": "log(1 + {})", "sqrt": "sqrt({})"}
+
 
 # Names that columns of edges usually have, in lower case. The first pair found is used.
 EDGE_ENDS = (
@@ -33,6 +36,39 @@ TIMES = (
 NODES = ("node", "id", "node_id", "u")
 LABELS = ("label", "class", "y", "target", "value")
 LABEL_WEIGHTS = ("weight", "weights", "confidence", "trust")
+
+
+class ScaledColumn(NamedTuple):
+    """A column and the function of it that is the weight."""
+
+    column: str | int
+    function: str = ""  # "log", "sqrt", "cap" or none
+    quantile: float = 1.0
+
+    def describe(self, name: str | None) -> str:
+        """Return the weight in words, given the name of the column."""
+        if self.function == "cap":
+            return f"{name}, at most its {self.quantile:g} quantile"
+        return WORDS.get(self.function, "{}").format(name)
+
+
+def split_weight(given: str | int) -> ScaledColumn:
+    """Return the column and the function that an option for weights names."""
+    found = SCALED.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        return ScaledColumn(given)
+    column: str | int = int(found[1]) if found[1].isdecimal() else found[1]
+    function, _, text = found[2].partition("=")
+    if function != "cap":
+        return ScaledColumn(column, function)
+    try:
+        quantile = float(text)
+    except ValueError:
+        quantile = 0.0
+    if not 0.0 < quantile < 1.0:
+        why = f"{Param('weight_col', given)} needs a quantile between 0 and 1"
+        raise InputError(why, remedy=f"for example {found[1]}:cap=0.99")
+    return ScaledColumn(column, function, quantile)
 
 
 class Rows(NamedTuple):

@@ -293,30 +293,30 @@ class HttpFile(RemoteFile):
 
 
 def open_remote(
-    name: str, filesystem: object = None, known: RemoteFile | None = None
+    name: str,
+    filesystem: object = None,
+    known: RemoteFile | None = None,
+    *,
+    in_parts: bool = False,
 ) -> RemoteFile:
-    """Open a remote file; `known` is the same one as it was opened before."""
+    """Open a remote file; `known` is the same one as it was opened before.
+
+    With `in_parts`, a server that sends whole files only is refused.
+    """
     try:
         if filesystem is None and _is_http(name):
-            return HttpFile(name, known)
-        return StoreFile(name, *_resolve(name, filesystem))
+            remote: RemoteFile = HttpFile(name, known)
+        else:
+            remote = StoreFile(name, *_resolve(name, filesystem))
     except Exception as error:
         raise explain_remote(name, error) from error
-
-
-@contextmanager
-def open_remote_parts(
-    name: str, filesystem: object = None, known: RemoteFile | None = None
-) -> Iterator[RemoteFile]:
-    """Open a remote file that can be read in parts; see `open_remote`."""
-    with open_remote(name, filesystem, known) as remote:
-        if not remote.has_parts:
-            raise SourceError(
-                "the server does not send parts of a file, which this format needs",
-                remedy="download it first",
-                place=Place(show_name(name)),
-            )
-        yield remote
+    if in_parts and not remote.has_parts:
+        raise SourceError(
+            "the server does not send parts of a file, which this format needs",
+            remedy="download it first",
+            place=Place(show_name(name)),
+        )
+    return remote
 
 
 def describe_remote(name: str) -> dict[str, Any]:

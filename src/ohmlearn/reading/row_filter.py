@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import chain
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from ohmlearn import _core
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import Strings, ids_from_arrow
 from ohmlearn.reading.arrow_reader import as_plain
+from ohmlearn.reading.csv_reader import take_columns
 from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.where import Condition, columns_of, parse_where, tests_of
 
@@ -180,14 +180,8 @@ def choose_records(
     that cannot be compared, and the numbers of the lines of all records, from 0. The parser of
     edges names what else is wrong with a record.
     """
-    rest, line = b"", 0  # rest: a record whose quotes are not closed yet
-    for block in chain(blocks, [None]):
-        if block is None and not rest:
-            return
-        rest += block or b""
-        text = np.frombuffer(rest, dtype=np.uint8)
-        found: Any = _core.take_fields(text, layout, rows.positions, block is None)
-        starts, ends, lines, fields, _, n_consumed = found
+    for line, text, found in take_columns(blocks, layout, rows.positions, 0):
+        starts, ends, lines, fields, _ = found
         columns = {
             name: Strings(*field).to_arrow(is_given=np.diff(field[0]) > 0)
             for name, field in zip(rows.columns, fields, strict=True)
@@ -195,14 +189,12 @@ def choose_records(
         keep, bad = rows.keep(columns, len(starts))
         if bad is not None:
             note(bad, line + lines)
-        line += rest.count(b"\n", 0, n_consumed)
-        steps = np.zeros(n_consumed + 1, dtype=np.int8)
+        steps = np.zeros(len(text) + 1, dtype=np.int8)
         steps[starts[~keep]] += 1
         steps[ends[~keep]] -= 1
         inside = np.cumsum(steps[:-1], dtype=np.int8).astype(bool)
-        inside &= text[:n_consumed] != NEWLINE
-        yield np.where(inside, np.uint8(BLANK), text[:n_consumed]).tobytes()
-        rest = rest[n_consumed:]
+        inside &= text != NEWLINE
+        yield np.where(inside, np.uint8(BLANK), text).tobytes()
 
 
 def _join(condition: Condition, test: Callable[[Condition], Any]) -> Any:

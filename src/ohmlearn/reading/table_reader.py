@@ -88,6 +88,7 @@ class Source(ABC):
 
     has_rows = False  # with columns, so that ``where`` can choose some
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
+    which_rows = ""  # what the numbers of rows count, if not all rows of the source
     reads_files = False  # so that threads may read ahead: no code of the user runs in them
     keeps_codes = False  # whether batches may have `CodedIds` ids
 
@@ -201,6 +202,47 @@ class Source(ABC):
             self.condition = RowFilter(self.name, self.options.where, *how)
         return self.columns
 
+    def refuse_or_count(self, bad: BadRows, rows: int | NDArray[np.int64]) -> tuple[int, str]:
+        """Refuse the source if a row is bad or, with ``on_bad="skip"``, count its bad rows.
+
+        Returns their number, and where the first one is and what is wrong with it. `rows` is the
+        number of the first row of the batch, or those of all rows.
+        """
+        at = int(np.argmax(bad.mask))
+        row = int(rows + at if isinstance(rows, int) else rows[at])
+        why = bad.why(at)
+        if not self.options.skip_bad:
+            place = f"row {row}{self.which_rows}" if self.which_rows else row
+            refuse_source(self.name, why, place, self.options.rows.remedy)
+        first = render(f"{self.name}, row {row}{self.which_rows}: {why}")
+        return int(np.count_nonzero(bad.mask)), first
+
+    def drop_bad(
+        self, raw: RawBatch, bad: Iterable[BadRows | None], rows: int | NDArray[np.int64]
+    ) -> RawBatch:
+        """Check weights, and refuse or leave out bad rows; the first of `bad` explains a row.
+
+        For `rows` see `refuse_or_count`.
+        """
+        w: Any = raw.w
+        if w is not None and w.dtype not in (np.float32, np.float64):
+            w = w.astype(np.float64)
+        found = [each for each in bad if each is not None]
+        if w is not None and not (good := are_weights(w)).all():
+            found.append(BadRows(~good, lambda at: f"weights must {ALLOWED_WEIGHTS}, got {w[at]}"))
+        if not found:
+            return raw._replace(w=w)
+
+        def explain(at: int) -> str:
+            return next(each.why(at) for each in found if each.mask[at])
+
+        mask = np.logical_or.reduce([each.mask for each in found])
+        counted = self.refuse_or_count(BadRows(mask, explain), rows)
+        keep = np.flatnonzero(~mask)
+        columns: tuple[Any, ...] = (w, raw.t, raw.event)
+        w, t, event = (None if column is None else column[keep] for column in columns)
+        return RawBatch(take(raw.u, keep), take(raw.v, keep), w, *counted, t, event=event)
+
     def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
         """Yield parts of the source that threads may read at the same time.
 
@@ -251,56 +293,3 @@ def check_same_columns(sources: list[Source]) -> None:
                 f"{', '.join(there)}; name them with {' and '.join(source.options.rows.options)}, "
                 f"or read the files one by one",
             )
-
-
-def refuse_or_count(
-    source: str,
-    options: ReadOptions,
-    bad: BadRows,
-    rows: int | NDArray[np.int64],
-    which_rows: str = "",
-) -> tuple[int, str]:
-    """Refuse a source with a bad row or, with ``on_bad="skip"``, count its bad rows.
-
-    Returns their number, and where the first one is and what is wrong with it. `rows` is the number
-    of the first row of the batch, or those of all rows; `which_rows` says what the numbers count.
-    """
-    at = int(np.argmax(bad.mask))
-    row = int(rows + at if isinstance(rows, int) else rows[at])
-    why = bad.why(at)
-    if not options.skip_bad:
-        place = f"row {row}{which_rows}" if which_rows else row
-        refuse_source(source, why, place, options.rows.remedy)
-    return int(np.count_nonzero(bad.mask)), render(f"{source}, row {row}{which_rows}: {why}")
-
-
-def drop_bad(
-    source: str,
-    options: ReadOptions,
-    rows: int | NDArray[np.int64],
-    raw: RawBatch,
-    bad: Iterable[BadRows | None] = (),
-    which_rows: str = "",
-) -> RawBatch:
-    """Check weights, and refuse or leave out bad rows; the first of `bad` explains a row.
-
-    The other parameters are those of `refuse_or_count`.
-    """
-    w: Any = raw.w
-    if w is not None and w.dtype not in (np.float32, np.float64):
-        w = w.astype(np.float64)
-    found = [each for each in bad if each is not None]
-    if w is not None and not (good := are_weights(w)).all():
-        found.append(BadRows(~good, lambda at: f"weights must {ALLOWED_WEIGHTS}, got {w[at]}"))
-    if not found:
-        return raw._replace(w=w)
-
-    def explain(at: int) -> str:
-        return next(each.why(at) for each in found if each.mask[at])
-
-    mask = np.logical_or.reduce([each.mask for each in found])
-    counted = refuse_or_count(source, options, BadRows(mask, explain), rows, which_rows)
-    keep = np.flatnonzero(~mask)
-    columns: tuple[Any, ...] = (w, raw.t, raw.event)
-    w, t, event = (None if column is None else column[keep] for column in columns)
-    return RawBatch(take(raw.u, keep), take(raw.v, keep), w, *counted, t, event=event)

@@ -18,6 +18,7 @@ from ohmlearn._arrays_file import check_arrays, read_arrays, write_arrays
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
+from ohmlearn.serve.database import convert_id
 
 EXPORT_ROWS = 1 << 17
 N_BINS = 20
@@ -250,34 +251,13 @@ def find_changes(before: Answers, after: Answers) -> Changes:
 def find_numbers(nodes: NodeTable, ids: list[Any]) -> NDArray[np.int32]:
     """Return the numbers of ids, integers or strings; -1 for those that the table does not have."""
     found = np.full(len(ids), -1, np.int32)
-    kind = nodes.kind
-    if kind is None or not ids:
-        return found
-    convert = _as_text if kind == "string" else _as_integer
-    wanted = [convert(node) for node in ids]
+    wanted = [convert_id(node, nodes.kind) for node in ids]
     places = [at for at, node in enumerate(wanted) if node is not None]
-    if places:
+    if places and nodes.kind is not None:
         numbers = nodes.peek(as_ids([wanted[at] for at in places], "ids"))
         if numbers is not None:
             found[places] = numbers
     return found
-
-
-def _as_text(node: int | str) -> str | None:
-    text = str(node)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return None
-    return text or None
-
-
-def _as_integer(node: int | str) -> int | None:
-    try:
-        number = int(node)
-    except ValueError:
-        return None
-    return number if -(2**63) <= number < 2**63 and str(number) == str(node) else None
 
 
 def name_nodes(nodes: NodeTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -26,8 +26,9 @@ from ohmlearn.checks.parameters import LIGHTEST
 from ohmlearn.errors import InputError, Param
 from ohmlearn.reading.event_ids import MOST, Events
 
-VERSIONS = (1, 2)  # the second one has the ids of events
+VERSION = 2  # the first one had no ids of events
 AS_INTEGER = r"0|-?[1-9][0-9]{0,18}"
+INT64 = range(-(1 << 63), 1 << 63)
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
 LABEL_WEIGHTS = (LIGHTEST, 1e6)
 MOST_CERTIFICATES = 10_000  # that are kept
@@ -49,11 +50,11 @@ CREATE TABLE IF NOT EXISTS changes (
     at REAL NOT NULL, content BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS certificates (at REAL PRIMARY KEY, content TEXT NOT NULL);
-"""
-# `stop` counts the ids of this operation and all before it.
-EVENTS = """CREATE TABLE events (
+-- `stop` counts the ids of this operation and all before it.
+CREATE TABLE IF NOT EXISTS events (
     operation INTEGER PRIMARY KEY, stop INTEGER NOT NULL, ids BLOB NOT NULL
-)"""
+);
+"""
 
 
 class LabelRow(NamedTuple):
@@ -112,23 +113,22 @@ class Database:
         try:
             # Nothing is written if nothing has to be: a full disk can still be read.
             version = self._find_version()
-            self._has_events = version == VERSIONS[1]
-            if version == 0 and not is_read_only:
+            if version < VERSION and not is_read_only:
                 with self._change() as connection:
                     for statement in TABLES.split(";"):
                         connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version = {VERSIONS[0]}")
-                self._n_changes = 0
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                self._n_changes = 0 if version == 0 else None
         except BaseException:
             self.close()
             raise
 
     def _find_version(self) -> int:
         found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if found not in (0, *VERSIONS):
+        if not 0 <= found <= VERSION:
             raise ValueError(
-                f"{self.path} has version {found}, but this version of ohmlearn reads versions "
-                f"{VERSIONS[0]} and {VERSIONS[1]}; use the version of ohmlearn that wrote it"
+                f"{self.path} has version {found}, but this version of ohmlearn reads versions up "
+                f"to {VERSION}; use the version of ohmlearn that wrote it"
             )
         return found
 
@@ -193,10 +193,7 @@ class Database:
                 f"leave it out, or use another folder"
             )
         with self._change() as connection:
-            connection.execute(EVENTS)
             self._set(connection, "event_id", column)
-            connection.execute(f"PRAGMA user_version = {VERSIONS[1]}")
-        self._has_events = True
         return column
 
     def events(self) -> Events:
@@ -251,7 +248,7 @@ class Database:
     def forget_after(self, operation: int) -> None:
         """Delete what belongs to operations that the log does not have."""
         with self._change() as connection:
-            for table in ("batches", "offsets", *["events"] * self._has_events):
+            for table in ("batches", "offsets", "events"):
                 connection.execute(f"DELETE FROM {table} WHERE operation > ?", (operation,))
 
     def prune(self, operation: int, most: int) -> None:
@@ -432,6 +429,15 @@ class Database:
         finally:
             source.close()
             target.close()
+
+
+def convert_id(node: int | str, kind: str | None) -> int | str | None:
+    """Return an id in the kind of those of a log; None if it cannot be one of them."""
+    if kind == "string":
+        return str(node) or None
+    if isinstance(node, str) and re.fullmatch(AS_INTEGER, node):
+        node = int(node)
+    return node if isinstance(node, int) and node in INT64 else None
 
 
 def both_forms(nodes: Iterable[int | str]) -> list[int | str]:

@@ -33,7 +33,7 @@ from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.json_reader import BYTE_ORDER_MARK, JsonLinesSource
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows
 from ohmlearn.reading.source_errors import BadRows, shorten
-from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad, join_batches
+from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 from ohmlearn.reading.time_rule import TimeRule
 
 Form = Literal["ndjson", "csv", "arrow"]
@@ -239,7 +239,7 @@ class Body:
         lines = [n for n, line in enumerate(io.BytesIO(self.content), 1) if line.strip()]
         is_text = form != "arrow" and len(lines) - (form == "csv") == len(bad)
         rows = np.array(lines[form == "csv" :]) if is_text else np.arange(1, len(bad) + 1)
-        return drop_bad(NAME, self.options, rows, raw, [BadRows(bad, lambda _: why)])
+        return self.open(form).drop_bad(raw, [BadRows(bad, lambda _: why)], rows)
 
 
 def decode_edges(

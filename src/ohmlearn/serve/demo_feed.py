@@ -28,7 +28,7 @@ TEAMS = ("research", "design", "sales", "support")
 SIZES = (200, 160, 140, 100)  # people at the start
 MOST_PEOPLE = 1500
 N_LABELLED = 3  # people of each team
-N_FRIENDS = 24  # colleagues with whom a person talks most
+N_NEAR = 15  # colleagues on each side who are close
 STRAY = 0.06  # fraction of events with anybody at all
 EVENTS_PER_SECOND = 2000
 BATCHES_PER_SECOND = 10
@@ -47,17 +47,14 @@ def settings() -> Settings:
 
 
 class People:
-    """Who is in which team, who their friends are, and what they say next."""
+    """Who is in which team, and who talks with whom next."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
         self.team: NDArray[np.int64] = np.repeat(np.arange(len(TEAMS)), SIZES)
-        self.friends = np.empty((self.team.size, N_FRIENDS), dtype=np.int64)
         # Some people talk a lot and most a little, as in real life.
-        self.talkative = self._rng.lognormal(0.0, 0.5, self.team.size)
-        self.fixed = np.zeros(self.team.size, dtype=bool)  # labelled people stay where they are
-        for person in range(self.team.size):
-            self._make_friends(person)
+        self.talkative = self._rng.lognormal(0.0, 0.5, MOST_PEOPLE)
+        self.fixed: list[int] = []  # labelled people stay where they are
 
     @property
     def n_people(self) -> int:
@@ -68,28 +65,26 @@ class People:
         """Return the id of a person, such as "ana-012"."""
         return f"{NAMES[person * 7 % len(NAMES)]}-{person:03d}"
 
-    def _make_friends(self, person: int) -> None:
-        colleagues = np.flatnonzero(self.team == self.team[person])
-        # Half of them are close in number: teams have smaller circles within.
-        near = colleagues[np.argsort(np.abs(colleagues - person), kind="stable")[1:31]]
-        half = N_FRIENDS // 2
-        self.friends[person, :half] = self._rng.choice(near, half)
-        self.friends[person, half:] = self._rng.choice(colleagues, N_FRIENDS - half)
-
     def label_first(self) -> dict[str, str]:
         """Return the labels that are given at the start; these people stay in their teams."""
         found: dict[str, str] = {}
         for team, label in enumerate(TEAMS):
             people = self._rng.choice(np.flatnonzero(self.team == team), N_LABELLED, replace=False)
-            self.fixed[people] = True
-            found |= {self.name(int(person)): label for person in people}
+            self.fixed += people.tolist()
+            found |= {self.name(person): label for person in people.tolist()}
         return found
 
     def talk(self, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return who talks with whom in the next events."""
-        probabilities = self.talkative / self.talkative.sum()
-        u = self._rng.choice(self.n_people, n_events, p=probabilities)
-        v = self.friends[u, self._rng.integers(0, N_FRIENDS, n_events)]
+        talkative = self.talkative[: self.n_people]
+        u = self._rng.choice(self.n_people, n_events, p=talkative / talkative.sum())
+        # Half of the colleagues are close in number: teams have smaller circles within.
+        by_team, sizes = np.argsort(self.team, kind="stable"), np.bincount(self.team)
+        first, size = (np.cumsum(sizes) - sizes)[self.team[u]], sizes[self.team[u]]
+        near = self._rng.integers(-N_NEAR, N_NEAR + 1, n_events)
+        anybody = self._rng.integers(0, size)
+        apart = np.where(self._rng.random(n_events) < 0.5, near, anybody)
+        v = by_team[first + (np.argsort(by_team)[u] - first + apart) % size]
         stray = self._rng.random(n_events) < STRAY
         v[stray] = self._rng.integers(0, self.n_people, int(stray.sum()))
         differ = u != v
@@ -98,32 +93,12 @@ class People:
     def move_some(self) -> None:
         """Move a circle of one team to another, and let two new people come."""
         away, to = self._rng.choice(len(TEAMS), 2, replace=False)
-        members = np.flatnonzero((self.team == away) & ~self.fixed)
+        members = np.setdiff1d(np.flatnonzero(self.team == away), self.fixed)
         if members.size > 40:  # no team dies out
             start = int(self._rng.integers(0, members.size - N_MOVING))
-            moving = members[start : start + N_MOVING]
-            self.team[moving] = to
-            for person in moving.tolist():
-                self._make_friends(person)
-            # Colleagues who stay find new friends in place of those who left.
-            lost = np.isin(self.friends, moving) & (self.team != to)[:, None]
-            rows, places = np.nonzero(lost)
-            for team in range(len(TEAMS)):
-                here = self.team[rows] == team
-                colleagues = np.flatnonzero(self.team == team)
-                self.friends[rows[here], places[here]] = self._rng.choice(
-                    colleagues, int(here.sum())
-                )
+            self.team[members[start : start + N_MOVING]] = to
         if self.n_people < MOST_PEOPLE:
-            for _ in range(2):
-                self._add(int(self._rng.integers(0, len(TEAMS))))
-
-    def _add(self, team: int) -> None:
-        self.team = np.append(self.team, team)
-        self.fixed = np.append(self.fixed, False)
-        self.talkative = np.append(self.talkative, self._rng.lognormal(0.0, 0.5))
-        self.friends = np.vstack([self.friends, np.zeros(N_FRIENDS, dtype=np.int64)])
-        self._make_friends(self.n_people - 1)
+            self.team = np.append(self.team, self._rng.integers(0, len(TEAMS), 2))
 
 
 def run_feeder(
@@ -135,7 +110,7 @@ def run_feeder(
     """
     people = People(seed)
     labels = [LabelRow(node, label) for node, label in people.label_first().items()]
-    names = [people.name(person) for person in range(MOST_PEOPLE + 2)]
+    names = [people.name(person) for person in range(MOST_PEOPLE)]
     pause = 1 / BATCHES_PER_SECOND
     started = time.monotonic()
     n_batches, next_move = 0, MOVE_SECONDS

@@ -2,8 +2,8 @@
 
 Who calls what, after each new answer:
 
-    layout = graph_map.update(h, given=numbers, suggested=numbers)     # a `Layout`
-    page = layout.describe(version, ids, labels, probabilities, given)  # the body of /v1/map
+    layout = graph_map.update(h, given=numbers, suggested=numbers)  # a `Layout`
+    page = layout.describe(version, answers)                        # the body of /v1/map
 
 Coordinates. Nodes of one community are close to each other in the smoothest directions x of the
 graph, those that minimise x'Lx / x'Dx: D the degrees, x not constant. Plain directions often single
@@ -31,9 +31,8 @@ Steps of one update:
        A projection of Z alone would put communities on top of each other, four of them already.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,16 +49,8 @@ NOISE = 0.03  # added to the previous columns, compared with their size
 KEPT = 0.75  # factor on the sort keys of nodes that were shown: few leave by small changes
 
 
-class Effort(NamedTuple):
-    """How exactly the columns of a graph of some size are computed."""
-
-    n_first: int  # steps if there are no previous columns
-    n_next: int
-    tolerance: float  # of a solve
-
-
-SMALL = Effort(n_first=6, n_next=2, tolerance=1e-3)
-LARGE = Effort(n_first=8, n_next=1, tolerance=3e-2)
+# Steps if there are no previous columns, steps if there are, and the tolerance of a solve.
+SMALL, LARGE = (6, 2, 1e-3), (8, 1, 3e-2)
 MANY_ENTRIES = 2_000_000  # entries of H from which on it is large
 N_FIRST_MOVES, N_MOVES = 150, 12  # steps of stress majorisation
 
@@ -72,34 +63,13 @@ class Layout:
     xy: NDArray[np.float64]
     links: NDArray[np.int64]
 
-    def describe(
-        self,
-        version: int,
-        ids: Sequence[Any],
-        labels: Sequence[Any],
-        probabilities: Sequence[float | None],
-        given: Sequence[bool],
-    ) -> dict[str, Any]:
-        """Return the body of ``/v1/map``; each sequence has an entry for each node, as in JSON.
-
-        The label and the probability of a node that no label reaches are None.
-        """
-        rows = zip(ids, self.xy.round(4).tolist(), labels, probabilities, given, strict=True)
-        return {
-            "version": version,
-            "nodes": [
-                {
-                    "id": name,
-                    "x": x,
-                    "y": y,
-                    "label": label,
-                    "probability": None if probability is None else round(probability, 4),
-                    "given": given,
-                }
-                for name, (x, y), label, probability, given in rows
-            ],
-            "links": self.links.tolist(),
-        }
+    def describe(self, version: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the body of ``/v1/map``; `rows` are those of ``Answers.lookup`` for the nodes."""
+        nodes = []
+        for row, (x, y) in zip(rows, self.xy.round(4).tolist(), strict=True):
+            about = {name: row[name] for name in ("label", "probability", "given")}
+            nodes.append({"id": row["node"], "x": x, "y": y, **about})
+        return {"version": version, "nodes": nodes, "links": self.links.tolist()}
 
 
 class GraphMap:
@@ -177,8 +147,8 @@ class GraphMap:
         total = float(degrees.sum())
         if n_nodes == 0 or total == 0:
             return np.zeros((n_nodes, self.n_columns))
-        effort = LARGE if graph.weights.size > MANY_ENTRIES else SMALL
-        n_steps = effort.n_first if first else effort.n_next
+        is_large = graph.weights.size > MANY_ENTRIES
+        n_first, n_next, tolerance = LARGE if is_large else SMALL
         # The same little noise in each update, or only noise in the first one. Without it, the
         # columns could not turn to a new community, nor become more than a tiny graph has. New
         # nodes start with it: a solve puts them beside their neighbours.
@@ -192,10 +162,10 @@ class GraphMap:
             graph, ground=np.full(n_nodes, tau), random_state=self.seed, n_jobs=self.n_jobs
         )
         smooth = columns
-        for _ in range(n_steps):
+        for _ in range(n_first if first else n_next):
             b = mass * columns
             b -= mass * (b.sum(axis=0) / mass.sum())  # now it sums to zero
-            smooth = solver.solve_block(b, effort.tolerance) * (total / n_nodes)
+            smooth = solver.solve_block(b, tolerance) * (total / n_nodes)
             smooth -= (mass * smooth).sum(axis=0) / mass.sum()
             columns = _orthonormal(smooth, mass)
         self._columns = columns

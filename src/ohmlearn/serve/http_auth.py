@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from ohmlearn.errors import InputError, Param
-from ohmlearn.serve.http_page import PAGE
+from ohmlearn.serve.http_table import PAGE
 from ohmlearn.serve.serve_errors import Refused
 
 Scope = Literal["read", "write"]

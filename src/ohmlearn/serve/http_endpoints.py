@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.exceptions import HTTPException
@@ -22,13 +22,17 @@ from ohmlearn.serve.database import LabelRow, Receipt
 from ohmlearn.serve.decode_edges import decode_edges
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.http_metrics import HttpMetrics
-from ohmlearn.serve.http_page import PAGE
-from ohmlearn.serve.http_replies import EventStream, ExportStream, JsonReply, to_json
+from ohmlearn.serve.http_replies import (
+    JsonReply,
+    LimitedStream,
+    StreamLimit,
+    in_threads,
+    to_json,
+    watch,
+)
 from ohmlearn.serve.http_requests import (
     BodyReader,
     batch_id_of,
-    gunzip,
-    is_gzip,
     media_type,
     parse_json,
     read_label_csv,
@@ -36,7 +40,7 @@ from ohmlearn.serve.http_requests import (
     read_nodes,
     read_path_node,
 )
-from ohmlearn.serve.http_table import ENDPOINTS, FORMS, describe, parse_query
+from ohmlearn.serve.http_table import ENDPOINTS, FORMS, PAGE, describe, parse_query
 from ohmlearn.serve.serve_errors import Refused, refusals
 
 if TYPE_CHECKING:
@@ -62,12 +66,14 @@ class Endpoints:
         self._decoders = ThreadPoolExecutor(2, "ohmlearn-decode")
         self._workers = ThreadPoolExecutor(4, "ohmlearn-http")
         self._lookups = ThreadPoolExecutor(2, "ohmlearn-lookup")
-        times = (limits.body_seconds, limits.stop_seconds)
-        self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *times)
-        self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *times)
+        how = limits, self._decoders
+        self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *how)
+        self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *how)
         self._stopping = asyncio.Event()
-        self._exports: set[object] = set()
-        self._event_clients: set[object] = set()
+        most, n_clients = limits.exports, limits.event_clients
+        self._exports = StreamLimit(most, 429, f"{most} exports are running already", 5.0)
+        full = f"there are {n_clients} clients for events already"
+        self._event_clients = StreamLimit(n_clients, 503, full, 10.0)
         self._openapi = to_json(describe())
 
     def routes(self) -> dict[str, dict[str, Answer]]:
@@ -79,7 +85,9 @@ class Endpoints:
             async def answer(request: Request, method: Any = method, one: Any = one) -> Response:
                 # Probes and files of the page may have any query, for instance to pass by a cache.
                 query = parse_query(request, one.query) if one.path.startswith("/v1/") else {}
-                reply = await method(request, **query)
+                takes_values = one.method != "GET" or one.query
+                with refusals() if takes_values else nullcontext():
+                    reply = await method(request, **query)
                 return reply if isinstance(reply, Response) else JsonReply(reply)
 
             found.setdefault(one.path, {})[one.method] = answer
@@ -99,24 +107,17 @@ class Endpoints:
     # Edges.
 
     async def add_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        batch, name = await self._read_edges(request, batch_id, on_bad, "an edge")
-        with refusals():
-            future = self._service.submit(batch, batch_id=name, skip_bad=on_bad == "skip")
-            # Shielded: whatever becomes of this request, the batch has been accepted.
-            receipt = await asyncio.shield(asyncio.wrap_future(future))
+        receipt = await self._take(request, batch_id, on_bad, is_removal=False)
         return _show(receipt, "n_edges", "n_repeated")
 
     async def remove_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        batch, name = await self._read_edges(request, batch_id, on_bad, "a pair")
-        with refusals():
-            future = self._service.submit_removal(batch, batch_id=name)
-            receipt = await asyncio.shield(asyncio.wrap_future(future))
+        receipt = await self._take(request, batch_id, on_bad, is_removal=True)
         return _show(receipt, "n_removed", "n_missing")
 
-    async def _read_edges(
-        self, request: Request, batch_id: str | None, on_bad: str, one: str
-    ) -> tuple[RawBatch, str | None]:
-        """Return the edges or pairs in a body, and the id of the batch."""
+    async def _take(
+        self, request: Request, batch_id: str | None, on_bad: str, *, is_removal: bool
+    ) -> Receipt:
+        """Let the service add or remove the edges in a body."""
         batch_id, form = batch_id_of(request, batch_id), FORMS.get(media_type(request))
         if form is None:
             raise Refused(
@@ -124,24 +125,27 @@ class Endpoints:
                 "edges are accepted as application/x-ndjson, application/json, text/csv or "
                 "application/vnd.apache.arrow.stream; set the header Content-Type to one of these",
             )
-        is_packed = is_gzip(request)
+        skip_bad = on_bad == "skip"
 
         def decode(body: bytes) -> RawBatch:
             return decode_edges(
-                gunzip(body, self._limits.body) if is_packed else body,
+                body,
                 form,
                 id_kind=self._service.id_kind,
-                skip_bad=on_bad == "skip",
+                skip_bad=skip_bad,
                 max_rows=self._limits.rows,
                 max_id_bytes=self._limits.id_bytes,
-                one=one,
-                event_id=self._service.event_id if one == "an edge" else None,
+                one="a pair" if is_removal else "an edge",
+                event_id=None if is_removal else self._service.event_id,
             )
 
-        with self._edge_bodies.counted() as counted:
-            body = await self._edge_bodies.read(request, counted)
-            with refusals():
-                return await self._in_thread(self._decoders, decode, body), batch_id
+        async with self._edge_bodies.read(request) as body:
+            batch = await self._in_thread(self._decoders, decode, body)
+        future = self._service.submit(
+            batch, is_removal=is_removal, batch_id=batch_id, skip_bad=skip_bad
+        )
+        # Shielded: whatever becomes of this request, the batch has been accepted.
+        return await asyncio.shield(asyncio.wrap_future(future))
 
     # Labels.
 
@@ -153,8 +157,7 @@ class Endpoints:
             return self._service.put_labels([LabelRow(*row) for row in found])
 
         async with self._json_body(request, read_label_csv) as (body, _):
-            with refusals():
-                n_labels = await self._in_thread(self._workers, store, body)
+            n_labels = await self._in_thread(self._workers, store, body)
         return {"n_labels": n_labels, "labels_version": self._service.labels_version}
 
     async def delete_labels(self, request: Request) -> Any:
@@ -165,19 +168,16 @@ class Endpoints:
             return self._service.delete_labels(nodes)
 
         async with self._json_body(request) as (body, _):
-            with refusals():
-                n_deleted = await self._in_thread(self._workers, delete, body)
+            n_deleted = await self._in_thread(self._workers, delete, body)
         return {"n_deleted": n_deleted, "labels_version": self._service.labels_version}
 
     async def delete_label(self, request: Request) -> Any:
         nodes = [self._node_of(request)]
-        with refusals():
-            n_deleted = await self._in_thread(self._workers, self._service.delete_labels, nodes)
+        n_deleted = await self._in_thread(self._workers, self._service.delete_labels, nodes)
         return {"n_deleted": n_deleted, "labels_version": self._service.labels_version}
 
     async def given_labels(self, request: Request, limit: int, after: str | None) -> Any:
-        with refusals():
-            return await self._in_thread(self._workers, self._service.given_labels, limit, after)
+        return await self._in_thread(self._workers, self._service.given_labels, limit, after)
 
     async def label(self, request: Request) -> Any:
         node = self._node_of(request)
@@ -207,12 +207,11 @@ class Endpoints:
         def answer() -> bytes:
             return to_json(self._service.changes(since, limit))
 
-        with refusals():
-            return await self._in_thread(self._workers, answer)
+        return await self._in_thread(self._workers, answer)
 
     async def export(self, request: Request) -> Any:
-        most = self._limits.exports
-        return ExportStream(self._service.export, self._workers, self._exports, most)
+        parts = in_threads(self._service.export, self._workers)
+        return LimitedStream(self._exports, "application/vnd.apache.parquet", parts)
 
     async def suggest(self, request: Request, k: int) -> Any:
         return self._service.suggestions(k)
@@ -228,17 +227,16 @@ class Endpoints:
         return self._service.map()
 
     async def events(self, request: Request) -> Any:
-        most = self._limits.event_clients
-        return EventStream(self._service, self._stopping, self._event_clients, most)
+        parts = watch(self._service, self._stopping)
+        return LimitedStream(self._event_clients, "text/event-stream", parts)
 
     # The page and operations.
 
     async def page(self, request: Request) -> Any:
-        file = PAGE.get(request.scope["path"])
-        if file is None:
+        if request.scope["path"] not in PAGE:
             raise HTTPException(404)
-        headers = {"Cache-Control": "no-cache", "Content-Type": file.media_type}
-        return Response(file.content, headers=headers)
+        content, kind = PAGE[request.scope["path"]]
+        return Response(content, headers={"Cache-Control": "no-cache", "Content-Type": kind})
 
     page_file = page
 
@@ -278,20 +276,12 @@ class Endpoints:
             also = "" if parse_csv is None else " or CSV"
             types = "application/json" if parse_csv is None else "application/json or text/csv"
             raise Refused(415, f"the body must be JSON{also}; set Content-Type: {types}")
-        is_packed, reader = is_gzip(request), self._json_bodies
-        with reader.counted() as counted:
-            text = await reader.read(request, counted)
-            if is_packed:
-                n_packed = len(text)
-                text = await self._in_thread(self._decoders, gunzip, text, self._limits.json_body)
-                reader.count(counted, len(text) - n_packed)
-            n_bytes = len(text)
-            if n_bytes <= SMALL_BODY:
+        async with self._json_bodies.read(request) as text:
+            if len(text) <= SMALL_BODY:
                 body = parse(text)
             else:
                 body = await self._in_thread(self._decoders, parse, text)
-            del text
-            yield body, n_bytes
+            yield body, len(text)
 
     async def _in_thread(
         self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any

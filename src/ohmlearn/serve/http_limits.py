@@ -13,6 +13,7 @@ import asyncio
 import http
 import resource
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._write_timer: asyncio.TimerHandle | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._has_data = False
         self._in_head = True
         self._n_head = 0  # bytes that have arrived since the last message ended
@@ -123,8 +123,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.idle.pop(self, None)
-        self._stop_head_timer()
-        self._stop_write_timer()
+        self._stop_timer("head")
+        self._stop_timer("write")
         super().connection_lost(exc)
         # uvicorn leaves this timer if there was an error; it would hold the connection in memory.
         self._unset_keepalive_if_required()
@@ -138,7 +138,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not before:  # a head is complete
-            self._stop_head_timer()
+            self._stop_timer("head")
             self.idle.pop(self, None)
             self._has_data = False
         elif before is None or before.response_complete:
@@ -153,11 +153,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.idle[self] = None
 
     def _expect_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.limits.head_seconds, self._head_is_late)
+        self._start_timer("head", self.limits.head_seconds, self._head_is_late)
 
     def _head_is_late(self) -> None:
-        self._head_timer = None
+        self._stop_timer("head")
         if self.transport.is_closing():
             return
         if self._has_data and self.cycle is None:
@@ -166,30 +165,25 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._write_timer is None:
-            self._write_timer = self.loop.call_later(
-                self.limits.write_seconds, self.transport.abort
-            )
+        self._start_timer("write", self.limits.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._stop_write_timer()
+        self._stop_timer("write")
         super().resume_writing()
 
-    def _stop_write_timer(self) -> None:
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+    def _start_timer(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        if name not in self._timers:
+            self._timers[name] = self.loop.call_later(seconds, call)
+
+    def _stop_timer(self, name: str) -> None:
+        if name in self._timers:
+            self._timers.pop(name).cancel()
 
     def _refuse(self, error: Refused) -> None:
         """Answer in place of the application, and close the connection."""
-        self._stop_head_timer()
+        self._stop_timer("head")
         self.idle.pop(self, None)
         # In the middle of another answer, these bytes would become a part of it.
         if self.cycle is None or self.cycle.response_complete:

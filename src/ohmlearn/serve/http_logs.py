@@ -22,20 +22,18 @@ USUAL = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 
 
-class JsonLines(logging.Formatter):
-    """A record as a JSON object: time, level, event, and what else was given."""
+class Lines(logging.Formatter):
+    """A record as a JSON object, or as a line to read that indented ones of a traceback follow."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
-        return json.dumps(_describe(record, self.formatException), default=str)
-
-
-class TextLines(logging.Formatter):
-    """A record as a line to read; a traceback follows on indented lines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the lines of a record."""
+        """Return the lines of a record: time, level, event, and what else was given."""
         about = _describe(record, self.formatException)
+        if self._form == "json":
+            return json.dumps(about, default=str)
         trace = about.pop("traceback", None)
         line = f"{about.pop('at')} {about.pop('level'):<7} {_visible(str(about.pop('event')))}"
         about.pop("logger")
@@ -72,7 +70,7 @@ def logs_to(form: str, stream: TextIO | None = None) -> Iterator[None]:
     `form` is "json" or "text". The stream is the standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(Lines(form))
     before = []
     for name in LOGGERS:
         logger = logging.getLogger(name)

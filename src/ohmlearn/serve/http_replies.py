@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response, StreamingResponse
@@ -85,24 +86,36 @@ def _finite(value: Any) -> Any:
     return value
 
 
-class _LimitedStream(Response):
-    """A stream of which there may be only so many at the same time."""
+@dataclass
+class StreamLimit:
+    """How many streams of a kind may be sent at the same time, and the refusal of others."""
 
-    def __init__(self, running: set[object], most: int, kind: str, too_many: Refused) -> None:
+    most: int
+    status: int
+    message: str
+    retry_after: float
+    n_running: int = 0
+
+
+class LimitedStream(Response):
+    """A stream, if there is room for it. A client that goes away ends it."""
+
+    def __init__(self, room: StreamLimit, kind: str, parts: AsyncGenerator[bytes, None]) -> None:
         super().__init__()
-        self._running, self._most, self._kind, self._too_many = running, most, kind, too_many
+        self._room, self._kind, self._parts = room, kind, parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream; a client that goes away ends it."""
+        """Send the stream."""
         headers = {"Content-Type": self._kind}
         if scope["method"] == "HEAD":
             await Response(headers=headers)(scope, receive, send)
             return
-        if len(self._running) >= self._most:
-            raise self._too_many
-        self._running.add(self)
+        room = self._room
+        if room.n_running >= room.most:
+            raise Refused(room.status, room.message, retry_after=room.retry_after)
+        room.n_running += 1
         try:
-            async with aclosing(self._parts()) as parts:
+            async with aclosing(self._parts) as parts:
                 # The first part comes before the head: if it fails, there can still be an error.
                 first = await anext(parts, b"")
 
@@ -113,46 +126,32 @@ class _LimitedStream(Response):
 
                 await StreamingResponse(all_parts(), headers=headers)(scope, receive, send)
         finally:
-            self._running.discard(self)
-
-    def _parts(self) -> AsyncGenerator[bytes, None]:
-        raise NotImplementedError
+            room.n_running -= 1
 
 
-class EventStream(_LimitedStream):
-    """Events of ``/v1/events``: "status" when a figure has changed, "map" when the map has."""
-
-    def __init__(
-        self, service: Service, stopping: asyncio.Event, clients: set[object], most: int
-    ) -> None:
-        too_many = Refused(503, f"there are {most} clients for events already", retry_after=10.0)
-        super().__init__(clients, most, "text/event-stream", too_many)
-        self._service, self._stopping = service, stopping
-
-    async def _parts(self) -> AsyncGenerator[bytes, None]:
-        yield b"retry: 2000\n\n"
-        seen: Any = None
-        seen_map: Any = None
-        sent_at = time.monotonic()
-        while not self._stopping.is_set():
-            status = self._service.status()
-            key, parts = _without_restless(status), []
-            if key != seen:
-                seen = key
-                parts.append(b"event: status\ndata: " + to_json(status) + b"\n\n")
-            picture = self._service.map()
-            if picture.get("version") != seen_map:
-                seen_map = picture.get("version")
-                parts.append(b"event: map\ndata: " + to_json(picture) + b"\n\n")
-            if not parts and time.monotonic() - sent_at >= COMMENT_SECONDS:
-                parts.append(b": nothing has changed\n\n")
-            if parts:
-                sent_at = time.monotonic()
-                yield b"".join(parts)
-            try:
-                await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
-            except TimeoutError:
-                continue
+async def watch(service: Service, stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    """Yield events: "status" when a figure has changed, "map" when the map has."""
+    yield b"retry: 2000\n\n"
+    seen: Any = None
+    seen_map: Any = None
+    sent_at = time.monotonic()
+    while not stopping.is_set():
+        status = service.status()
+        key, parts = _without_restless(status), []
+        if key != seen:
+            seen = key
+            parts.append(b"event: status\ndata: " + to_json(status) + b"\n\n")
+        picture = service.map()
+        if picture.get("version") != seen_map:
+            seen_map = picture.get("version")
+            parts.append(b"event: map\ndata: " + to_json(picture) + b"\n\n")
+        if not parts and time.monotonic() - sent_at >= COMMENT_SECONDS:
+            parts.append(b": nothing has changed\n\n")
+        if parts:
+            sent_at = time.monotonic()
+            yield b"".join(parts)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), POLL_SECONDS)
 
 
 def _without_restless(status: dict[str, Any]) -> dict[str, Any]:
@@ -164,35 +163,24 @@ def _without_restless(status: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-class ExportStream(_LimitedStream):
-    """The Parquet file of ``/v1/export``, whose parts are made in a thread."""
+async def in_threads(
+    make: Callable[[], Iterator[bytes]], pool: ThreadPoolExecutor
+) -> AsyncGenerator[bytes, None]:
+    """Yield parts that are made in a thread, such as those of ``/v1/export``."""
+    loop = asyncio.get_running_loop()
+    parts = await loop.run_in_executor(pool, make)
+    lock = threading.Lock()  # a part may still be made when this stream is cancelled
 
-    def __init__(
-        self,
-        export: Callable[[], Iterator[bytes]],
-        pool: ThreadPoolExecutor,
-        running: set[object],
-        most: int,
-    ) -> None:
-        too_many = Refused(429, f"{most} exports are running already", retry_after=5.0)
-        super().__init__(running, most, "application/vnd.apache.parquet", too_many)
-        self._export, self._pool = export, pool
+    def make_part() -> bytes | None:
+        with lock:
+            return next(parts, None)
 
-    async def _parts(self) -> AsyncGenerator[bytes, None]:
-        loop = asyncio.get_running_loop()
-        parts = await loop.run_in_executor(self._pool, self._export)
-        lock = threading.Lock()  # a part may still be made when this stream is cancelled
+    def close() -> None:
+        with lock:
+            getattr(parts, "close", lambda: None)()
 
-        def make() -> bytes | None:
-            with lock:
-                return next(parts, None)
-
-        def close() -> None:
-            with lock:
-                getattr(parts, "close", lambda: None)()
-
-        try:
-            while (part := await loop.run_in_executor(self._pool, make)) is not None:
-                yield part
-        finally:
-            await loop.run_in_executor(self._pool, close)
+    try:
+        while (part := await loop.run_in_executor(pool, make_part)) is not None:
+            yield part
+    finally:
+        await loop.run_in_executor(pool, close)

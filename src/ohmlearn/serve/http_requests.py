@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
 
@@ -17,14 +16,13 @@ from starlette.requests import Request
 
 from ohmlearn.errors import Param, SourceError
 from ohmlearn.reading.label_table import read_labels
-from ohmlearn.serve.database import AS_INTEGER, LABEL_WEIGHTS
+from ohmlearn.serve.database import INT64, LABEL_WEIGHTS, convert_id
+from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.serve_errors import Refused
 
 CHUNK = 1 << 20  # bytes that are decompressed at once
 PIECE = 16 << 10
 MOST_MEMBERS = 10_000
-INTEGER = re.compile(AS_INTEGER)
-INT64 = range(-(1 << 63), 1 << 63)
 LONGEST_BATCH_ID = 200
 Node = int | str
 
@@ -32,25 +30,18 @@ Node = int | str
 class BodyReader:
     """Reads bodies of one kind, each within some seconds from the head of its request on.
 
-    `limit_of_all` is for the bytes of all bodies that are being read or used. `stop_seconds` are
-    left to bodies when the server stops.
+    `limit_of_all` is for the bytes of all bodies that are being read or used. Bodies are
+    decompressed in threads of `pool`.
     """
 
-    def __init__(self, limit: int, limit_of_all: int, seconds: float, stop_seconds: float) -> None:
-        self._limit, self._limit_of_all = limit, limit_of_all
-        self._seconds, self._stop_seconds = seconds, stop_seconds
+    def __init__(
+        self, limit: int, limit_of_all: int, limits: Limits, pool: ThreadPoolExecutor
+    ) -> None:
+        self._limit, self._limit_of_all, self._pool = limit, limit_of_all, pool
+        self._seconds, self._stop_seconds = limits.body_seconds, limits.stop_seconds
         self._held = 0  # bytes
         self._timeouts: set[asyncio.Timeout] = set()
         self._stopping = False
-
-    @contextmanager
-    def counted(self) -> Iterator[Counted]:
-        """Hold the bytes of one body against the limit of all, until it is used."""
-        counted = Counted()
-        try:
-            yield counted
-        finally:
-            self._held -= counted.n_bytes
 
     def stop(self) -> None:
         """Give bodies that are being read a short time; called on the event loop."""
@@ -60,21 +51,42 @@ class BodyReader:
             when = timeout.when()
             timeout.reschedule(end if when is None else min(end, when))
 
-    async def read(self, request: Request, counted: Counted) -> bytes:
-        """Return the body of a request as it was sent."""
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Read a body, which counts against the limit of all until it is used."""
+        is_packed = is_gzip(request)
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > self._limit:
             raise self._too_large()
         if self._stopping:
             raise _stopping()
         parts: list[bytes] = []
+        n_bytes = 0
+        try:
+            async with self._in_time():
+                async for part in request.stream():
+                    n_bytes += len(part)
+                    self._hold(len(part), n_bytes)
+                    parts.append(part)
+            body = parts[0] if len(parts) == 1 else b"".join(parts)
+            del parts
+            if is_packed:
+                loop = asyncio.get_running_loop()
+                body = await loop.run_in_executor(self._pool, gunzip, body, self._limit)
+                n_more, n_bytes = len(body) - n_bytes, len(body)
+                self._hold(n_more, n_bytes)
+            yield body
+        finally:
+            self._held -= n_bytes
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        """Refuse a body that takes too long."""
         timeout = asyncio.timeout(self._seconds)
         try:
             async with timeout:
                 self._timeouts.add(timeout)
-                async for part in request.stream():
-                    self.count(counted, len(part))
-                    parts.append(part)
+                yield
         except TimeoutError:
             if self._stopping:
                 raise _stopping() from None
@@ -85,26 +97,17 @@ class BodyReader:
             ) from None
         finally:
             self._timeouts.discard(timeout)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def count(self, counted: Counted, n_bytes: int) -> None:
-        """Hold more bytes of a body, or refuse it; called on the event loop."""
-        counted.n_bytes += n_bytes
-        self._held += n_bytes
-        if counted.n_bytes > self._limit:
+    def _hold(self, n_more: int, n_bytes: int) -> None:
+        """Count more bytes of a body that has `n_bytes` now, or refuse it."""
+        self._held += n_more
+        if n_bytes > self._limit:
             raise self._too_large()
         if self._held > self._limit_of_all:
             raise Refused(429, "too many requests with large bodies", retry_after=1.0)
 
     def _too_large(self) -> Refused:
         return Refused(413, f"the body is larger than {self._limit:,} bytes; send it in parts")
-
-
-@dataclass
-class Counted:
-    """The size of one body."""
-
-    n_bytes: int = 0
 
 
 def _stopping() -> Refused:
@@ -177,14 +180,14 @@ def parse_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Refused(400, f"the body is not UTF-8: byte {error.start + 1} is wrong") from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Refused(400, f"the body is not valid JSON: {error.msg}, {where}") from None
+        why = f"{error.msg}, line {error.lineno}, column {error.colno}"
     except RecursionError:
-        raise Refused(400, "the body is not valid JSON: it is nested too deeply") from None
+        why = "it is nested too deeply"
     except _Invalid as error:
-        raise Refused(400, f"the body is not valid JSON: {error}") from None
+        why = str(error)
     except ValueError:  # an integer of thousands of digits
-        raise Refused(400, "the body is not valid JSON: a number is too long") from None
+        why = "a number is too long"
+    raise Refused(400, f"the body is not valid JSON: {why}")
 
 
 class _Invalid(ValueError):
@@ -313,11 +316,8 @@ def _read_list(body: Any, name: str, most: int) -> list[Any]:
 def _as_node(value: object, id_kind: str | None, longest: int, row: int | None) -> Node:
     """Return an id in the kind of the log's ids: integers in a log of texts are taken as text."""
     found = _as_name(value, "the id of a node", "an integer or a text", longest, row)
-    if isinstance(found, int):
-        return str(found) if id_kind == "string" else found
-    if id_kind == "int64" and INTEGER.fullmatch(found) and int(found) in INT64:
-        return int(found)
-    return found
+    converted = None if id_kind is None else convert_id(found, id_kind)
+    return found if converted is None else converted
 
 
 def _as_name(value: object, what: str, must: str, longest: int, row: int | None) -> Node:

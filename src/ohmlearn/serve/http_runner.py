@@ -122,15 +122,14 @@ def listen(host: str, port: int) -> socket.socket:
     except socket.gaierror:
         why = "is not a name or address of this machine"
         raise InputError(f"{Param('host', host)} {why}") from None
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
+    family, *_, address = found[0]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
+        listener = socket.create_server(
+            address, family=family, backlog=BACKLOG, dualstack_ipv6=both
+        )
     except OSError as error:
-        listener.close()
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(
             f"cannot listen on {Param('host', host)}, {Param('port', port)}: {reason}; give "
             f"another port"

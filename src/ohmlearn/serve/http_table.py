@@ -8,6 +8,7 @@ Routes (http_app.py), the parsing of queries, and the description in OpenAPI 3.1
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -17,11 +18,27 @@ from ohmlearn import __version__
 from ohmlearn.errors import Param
 from ohmlearn.serve.database import AS_INTEGER
 from ohmlearn.serve.decode_edges import Form
-from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_requests import short
 from ohmlearn.serve.serve_errors import Refused
 
 Json = dict[str, object]
+
+# The files of the page. Addresses are looked up in this table and never become paths of files, so
+# that no address leads out of the folder.
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+PAGE = {
+    "/" if file.name == "index.html" else f"/page/{file.name}": (
+        file.read_bytes(),
+        TYPES[file.suffix],
+    )
+    for file in sorted((Path(__file__).parent / "page").iterdir())
+    if file.suffix in TYPES and not file.name.startswith(".")  # left by an editor
+}
 
 # What the bodies of edges may be, and how they are decoded.
 FORMS: dict[str, Form] = {
@@ -266,7 +283,7 @@ def _limit(default: int, most: int) -> QueryParameter:
 
 
 PAGE_FILES = {path.removeprefix("/page/"): file for path, file in PAGE.items() if path != "/"}
-PAGE_TYPES = sorted({file.media_type.partition(";")[0] for file in PAGE_FILES.values()})
+PAGE_TYPES = sorted({kind.partition(";")[0] for _, kind in PAGE_FILES.values()})
 PATH_PARAMETERS: dict[str, Json] = {
     "name": {"name": "name", "in": "path", "required": True, "schema": {"enum": list(PAGE_FILES)}},
     "id": {"name": "id", "in": "path", "required": True, "schema": TEXT},

@@ -11,23 +11,23 @@ next one of each partition says for ever which batches were taken:
    next offset.
 2. Whenever a partition is assigned, it is read from the next offset of the folder on. Offsets that
    Kafka stores for the group are neither written nor read.
-3. The service has at most one batch of a partition at a time. A batch that is refused is submitted
-   again, before any later message of its partition. So no message is left out.
-4. If a partition is revoked while the service has a batch of it, the receipt is waited for. So the
-   next offset of step 2 is final, and no message counts twice.
+3. A batch of each partition is submitted, then all receipts are waited for. A batch that is refused
+   is submitted again, before any later message of its partition. So no message is left out.
+4. More messages are read while the service writes these batches. Before a partition that Kafka
+   takes away then is given up, the receipts are waited for. So the next offset of step 2 is final,
+   and no message counts twice.
 5. A message without usable edges goes to the file of dead letters. The file is flushed to disk, and
    only then the offset of the message is submitted.
 
 Messages that have come by then are joined into one batch. If the service refuses the batch for its
-content, half as many are tried, until the message that is to blame is alone. Messages below the
-next offset, which a broker may send again, are dropped.
+content, half as many are tried, until the message that is to blame is alone and becomes a dead
+letter. Messages below the next offset, which a broker may send again, are dropped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import socket
 import threading
 import time
@@ -35,27 +35,24 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from ohmlearn.edge_log import LogError
-from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Offset, Receipt
-from ohmlearn.serve.kafka_messages import EMPTY, DeadLetters, KafkaFormat, Message, decode_messages
+from ohmlearn.serve.kafka_messages import DeadLetters, KafkaFormat, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
 
-BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
 GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
-MESSAGE_BYTES = 200  # what a message takes in addition to its value
 READ_AT_ONCE = 10_000  # messages
-PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
+PATIENCE = 4  # refusals of a batch after which partitions are paused
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
 RECENT = 60.0  # seconds for which an error is shown, and not logged again
@@ -86,20 +83,16 @@ class KafkaPartition:
     """What has been read of a partition and is not durable yet."""
 
     def __init__(self, topic: str, number: int, stored: int) -> None:
-        self.topic, self.number = topic, number
+        self.topic, self.number = self.key = topic, number
         self.stored = stored  # the next offset according to the folder of the service
         self.next = stored  # the offset after the last message that was read
         self.high: int | None = None  # the offset after the last message in Kafka
+        self.is_lost = False  # whether Kafka does not have the message at `next`
+        self.is_paused = False  # because the service refuses its batch
         self.messages: deque[Message] = deque()
-        self.n_bytes = 0
         self.most = READ_AT_ONCE  # messages to join; fewer after a batch was refused
-        self.n_taken = 0  # messages in the batch
-        self.batch: RawBatch | None = None  # their edges
-        self.id_kind: str | None = None  # the type of ids in the log when they were decoded
-        self.future: Future[Receipt] | None = None  # the receipt, while the service has the batch
-        self.n_failures = 0  # how often it was refused
+        self.n_failures = 0  # how often in a row a batch was refused
         self.retry_at = 0.0  # when to submit it again
-        self.find_at = math.inf  # when to look for `next` again, if Kafka does not have it
 
     def __str__(self) -> str:
         return f"{self.topic} [{self.number}]"
@@ -112,32 +105,30 @@ class KafkaPartition:
     def add(self, message: Message) -> None:
         """Add a message."""
         self.messages.append(message)
-        self.n_bytes += len(message.value) + MESSAGE_BYTES
         self.next = message.offset + 1
 
     def take(self, most: int) -> list[Message]:
         """Return the messages of the next batch: at least one, and not too many bytes."""
-        group: list[Message] = []
-        size = 0
-        for message in islice(self.messages, min(most, self.most)):
-            size += len(message.value) + MESSAGE_BYTES
-            if group and size > GROUP_BYTES:
-                break
-            group.append(message)
-        self.n_taken = len(group)
-        return group
+        sizes = accumulate(message.n_bytes for message in self.messages)
+        some = zip(islice(self.messages, min(most, self.most)), sizes, strict=False)
+        group = [message for message, _ in takewhile(lambda one: one[1] <= GROUP_BYTES, some)]
+        return group or [self.messages[0]]
 
-    def finish(self) -> None:
-        """Remove the messages of the batch, which is durable."""
-        for _ in range(self.n_taken):
-            message = self.messages.popleft()
-            self.n_bytes -= len(message.value) + MESSAGE_BYTES
-        self.stored = message.offset + 1
-        self.batch, self.n_failures, self.most = None, 0, min(2 * self.most, READ_AT_ONCE)
+    def finish(self, group: list[Message]) -> None:
+        """Remove the messages of a batch, which is durable."""
+        for _ in group:
+            self.messages.popleft()
+        self.stored = group[-1].offset + 1
+        self.n_failures, self.most = 0, min(2 * self.most, READ_AT_ONCE)
 
 
-class Moved(RuntimeError):
-    """The folder is not where the consumer was."""
+class Submitted(NamedTuple):
+    """A batch that the service has, or has refused."""
+
+    part: KafkaPartition
+    group: list[Message]
+    id_kind: str | None  # the type of ids in the log when they were decoded
+    future: Future[Receipt]
 
 
 class Consumer:
@@ -160,19 +151,16 @@ class Consumer:
         form: KafkaFormat = "json",
         config: dict[str, Any] | None = None,
     ) -> None:
-        if form not in ("json", "arrow"):
-            raise ValueError(f'form = {form!r} is not known; use "json" or "arrow"')
-        if isinstance(topics, str) or not topics or not all(topics):
-            raise ValueError(f"topics = {topics!r} must be a list of names")
         self._service = service
         self._topics = list(topics)
-        self._form: KafkaFormat = form
+        self._form = form
         self._config = merge_config(config or {}, bootstrap, group, service.folder)
         strategy = str(self._config.get("partition.assignment.strategy", ""))
         protocol = str(self._config.get("group.protocol", ""))
         self._is_incremental = "cooperative" in strategy or protocol.lower() == "consumer"
         self._letters = DeadLetters(service.folder / "dead-letters.ndjson")
         self._partitions: dict[tuple[str, int], KafkaPartition] = {}
+        self._submitted: list[Submitted] = []
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
@@ -180,8 +168,6 @@ class Consumer:
         self._last: dict[str, Any] | None = None  # the last error
         self._logged: dict[Any, float] = {}  # when an error was logged
         self._state = "stopped"
-        self._is_paused = False
-        self._full_since = math.inf
         self._look_at = 0.0
 
     def start(self) -> None:
@@ -191,10 +177,6 @@ class Consumer:
         or the certificate. If no broker can be reached, `status` says so, and it is tried again
         for ever.
         """
-        if self._thread is not None:
-            raise RuntimeError("the consumer has been started already")
-        self._stopping.clear()
-        self._errors.clear()
         client = self._connect()
         try:
             self._check(client)
@@ -298,40 +280,43 @@ class Consumer:
                 self._state = "retrying"
                 if not isinstance(error, KafkaException):
                     logger.exception("the consumer of Kafka failed and starts again")
+            with suppress(Refused):
+                self._settle()  # so that the next offsets of the folder are final
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
-                    client.close()  # calls `_revoke`
-            client = None
-            self._forget(list(self._partitions))
+                    client.close()
+            client, self._partitions = None, {}
             self._stopping.wait(LONGEST_RETRY)
         self._state = "stopped"
 
     def _step(self, client: confluent_kafka.Consumer) -> None:
-        """Submit what has been read, and read more unless too much is waiting."""
-        for part in self._partitions.values():
-            self._advance(part)
+        """Let the service store what has been read; read more when it has all of that."""
         now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + 1.0
-            self._look(client, now)
-        parts = self._partitions.values()
-        n_bytes = sum(part.n_bytes for part in parts)
-        if self._is_paused and n_bytes < BUFFER_BYTES // 2:
-            client.resume([part.place for part in parts])
-            self._is_paused = False
-        self._full_since = min(self._full_since, now) if n_bytes >= BUFFER_BYTES else math.inf
-        if now - self._full_since > PATIENCE and not self._is_paused:
-            client.pause([part.place for part in parts])
-            self._is_paused = True
-        elif n_bytes >= BUFFER_BYTES and not self._is_paused:
-            # A pause would discard what is fetched; perhaps there is room soon.
-            self._stopping.wait(0.01)
-            return
-        has_work = any(part.messages for part in parts)
-        message = client.poll(0.005 if has_work else 0.1)  # also while paused, to stay a member
+        parts = [part for part in self._partitions.values() if now >= part.retry_at]
+        self._submitted = [self._submit(part) for part in parts if part.messages]
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + 1.0
+            self._look(client)
+        for part in self._partitions.values():
+            must_pause = part.n_failures >= PATIENCE
+            if must_pause != part.is_paused:
+                (client.pause if must_pause else client.resume)([part.place])
+                part.is_paused = must_pause
+        # A pause discards what is fetched, so first the service gets some time.
+        n_left = sum(len(x.messages) for x in self._partitions.values() if not x.is_paused)
+        if n_left > sum(len(one.group) for one in self._submitted):
+            self._stopping.wait(0 if self._submitted else 0.01)
+        else:
+            self._read(client)
+        self._settle()
+
+    def _read(self, client: confluent_kafka.Consumer) -> None:
+        """Read messages; also while all partitions are paused, to stay a member of the group."""
+        n_more = READ_AT_ONCE * max(len(self._partitions), 1) - 1
+        message = client.poll(0 if self._submitted else 0.1)
         if message is not None:
             self._take(client, message)
-            for message in client.consume(READ_AT_ONCE, 0):
+            for message in client.consume(n_more, 0):
                 self._take(client, message)
 
     def _take(self, client: confluent_kafka.Consumer, message: confluent_kafka.Message) -> None:
@@ -343,7 +328,7 @@ class Consumer:
             if error.fatal():
                 raise KafkaException(error)
             if error.code() == KafkaError._AUTO_OFFSET_RESET and part is not None:
-                self._find_place(client, part)
+                part.is_lost, self._look_at = True, 0.0
             else:
                 self._note(error.str())
         elif part is not None and offset is not None and offset >= part.next:
@@ -361,32 +346,43 @@ class Consumer:
         self._partitions = {**self._partitions, **new}
         assign = client.incremental_assign if self._is_incremental else client.assign
         assign([part.place for part in new.values()])
-        self._is_paused = False
         self._state = "running"
 
     def _revoke(self, _: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
-        self._forget([(place.topic, place.partition) for place in places])
-
-    def _forget(self, keys: list[tuple[str, int]]) -> None:
-        """Forget partitions, after the receipts for the batches that the service has."""
-        for key in keys:
-            part = self._partitions.get(key)
-            if part is not None and part.future is not None:
-                wait([part.future])
-                if not part.future.cancelled() and part.future.exception() is None:
-                    self._count(part, part.future.result())
-        gone = set(keys)
+        self._settle()
+        gone = {(place.topic, place.partition) for place in places}
         self._partitions = {key: x for key, x in self._partitions.items() if key not in gone}
         if not self._partitions and self._state in ("running", "waiting"):
             self._state = "joining"
 
-    def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> None:
-        """Find out why Kafka does not have the next message."""
+    def _look(self, client: confluent_kafka.Consumer) -> None:
+        """Once a second: update lags and the state, and read again where Kafka was stuck."""
+        parts = list(self._partitions.values())
+        if self._state == "disconnected":
+            with suppress(KafkaException):
+                client.list_topics(self._topics[0], timeout=0.5)
+                self._state = "running" if parts else "joining"
+        if found := [part for part in parts if part.is_lost and self._find_place(client, part)]:
+            if self._is_incremental:
+                client.incremental_unassign([part.place for part in found])
+                client.incremental_assign([part.place for part in found])
+            else:
+                client.assign([part.place for part in parts])
+                for part in parts:
+                    part.is_paused = False
+        for part in parts:
+            with suppress(KafkaException, TypeError):
+                _, high = client.get_watermark_offsets(part.place, cached=True)
+                part.high = high if high >= 0 else part.high
+        if self._state in ("running", "waiting"):
+            self._state = "waiting" if any(part.n_failures for part in parts) else "running"
+
+    def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> bool:
+        """Find out why Kafka does not have the next message; return whether it can be read on."""
         try:
             low, high = client.get_watermark_offsets(part.place, timeout=CONNECT_SECONDS)
         except (KafkaException, TypeError):  # it returns None if it takes too long
-            part.find_at = time.monotonic() + 1.0
-            return
+            return False
         if low > part.next:
             self._n_deleted += low - part.next
             self._note(
@@ -394,95 +390,67 @@ class Consumer:
                 f"read; keep messages longer there"
             )
             part.next = low
-            part.find_at = 0.0
-        else:
+        elif high < part.next:
             self._note(
                 f"{part} ends at offset {high}, but this folder has counted the messages below "
                 f"{part.next}; if the topic was deleted and made again, use another name for it"
             )
-            part.find_at = time.monotonic() + LONGEST_RETRY
+        part.is_lost = high < part.next
+        return not part.is_lost
 
-    def _look(self, client: confluent_kafka.Consumer, now: float) -> None:
-        """Once a second: update lags and the state, and read again where Kafka was stuck."""
-        parts = list(self._partitions.values())
-        if self._state == "disconnected":
-            with suppress(KafkaException):
-                client.list_topics(self._topics[0], timeout=0.5)
-                self._state = "running" if parts else "joining"
-        if stuck := [part for part in parts if part.find_at <= now]:
-            if self._is_incremental:
-                client.incremental_unassign([part.place for part in stuck])
-                client.incremental_assign([part.place for part in stuck])
-            else:
-                client.assign([part.place for part in parts])
-                self._is_paused = False
-            for part in stuck:
-                part.find_at = math.inf
-        for part in parts:
-            with suppress(KafkaException, TypeError):
-                _, high = client.get_watermark_offsets(part.place, cached=True)
-                part.high = high if high >= 0 else part.high
-        if self._state in ("running", "waiting"):
-            is_waiting = self._is_paused or any(part.n_failures for part in parts)
-            self._state = "waiting" if is_waiting else "running"
+    def _settle(self) -> None:
+        """Wait for the receipts of all batches that the service has."""
+        submitted, self._submitted = self._submitted, []
+        wait([one.future for one in submitted])
+        for one in submitted:
+            error = one.future.exception()
+            if error is not None:
+                self._handle_refusal(one, error)
+                continue
+            one.part.finish(one.group)
+            receipt = one.future.result()
+            if not receipt.repeated:
+                self._n_messages += len(one.group)
+                self._n_edges += receipt.n_edges
 
-    def _advance(self, part: KafkaPartition) -> None:
-        """Handle the receipt of the first group, or submit it."""
-        if part.future is not None:
-            if not part.future.done():
-                return
-            future, part.future = part.future, None
-            if future.cancelled():
-                self._handle_refusal(part, Refused(503, "the batch was cancelled"))
-            elif (error := future.exception()) is not None:
-                self._handle_refusal(part, error)
-            else:
-                self._count(part, future.result())
-        if part.messages and time.monotonic() >= part.retry_at:
-            self._submit(part)
-
-    def _count(self, part: KafkaPartition, receipt: Receipt) -> None:
-        part.finish()
-        if not receipt.repeated:
-            self._n_messages += part.n_taken
-            self._n_edges += receipt.n_edges
-
-    def _submit(self, part: KafkaPartition) -> None:
+    def _submit(self, part: KafkaPartition) -> Submitted:
         """Decode the next messages, and hand them to the service."""
-        if part.batch is None:
-            kind = self._service.id_kind
-            # The first message alone decides which type of ids there is.
-            group = part.take(READ_AT_ONCE if kind is not None else 1)
-            batch, bad = decode_messages(group, self._form, kind, self._service.event_id)
-            if not self._bury(part, bad):
-                return
-            part.batch, part.id_kind = batch, kind
-        last = part.messages[part.n_taken - 1].offset
+        kind = self._service.id_kind
+        # The first message alone decides which type of ids there is.
+        group = part.take(READ_AT_ONCE if kind is not None else 1)
+        future: Future[Receipt] = Future()
         try:
-            offset = Offset(part.topic, part.number, last, part.stored or -1)
-            part.future = self._service.submit(part.batch, offset=offset)
-        except (Refused, ValueError) as error:
-            self._handle_refusal(part, error)
+            usable = [message for message in group if not self._letters.has(*part.key, message)]
+            batch, bad = decode_messages(usable, self._form, kind, self._service.event_id)
+            self._bury(part, bad)
+            offset = Offset(*part.key, group[-1].offset, part.stored or -1)
+            future = self._service.submit(batch, offset=offset)
+        except Exception as error:
+            future.set_exception(error)
+        return Submitted(part, group, kind, future)
 
-    def _handle_refusal(self, part: KafkaPartition, error: BaseException) -> None:
+    def _handle_refusal(self, refused: Submitted, error: BaseException) -> None:
         """Try again later what may succeed then, and isolate what never will."""
+        part, group = refused.part, refused.group
         is_bad = isinstance(error, ValueError) and not isinstance(error, LogError)
         is_bad = is_bad or getattr(error, "status", 0) in (400, 409, 413)
-        if not is_bad or part.batch is EMPTY:
+        if not is_bad or all(self._letters.has(*part.key, message) for message in group):
             self._retry_later(part, error)
             return
         stored = self._service.next_offsets(part.topic).get(part.number, 0)
         if stored != part.stored:  # then the fault is not in the messages
-            raise Moved(
+            raise Refused(
+                409,
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
-                f"{part.stored}; it reads again from {stored} on"
+                f"{part.stored}; it reads again from {stored} on",
             )
-        if part.n_taken > 1:
-            part.most, part.batch = part.n_taken // 2, None
-        elif self._service.id_kind != part.id_kind:  # another batch was the first
-            part.batch = None
-        elif self._bury(part, [(part.messages[0], str(error))]):
-            part.batch = EMPTY
+        if len(group) > 1:
+            part.most = len(group) // 2
+        elif self._service.id_kind == refused.id_kind:  # else another batch was the first
+            try:
+                self._bury(part, [(group[0], str(error))])
+            except Refused as full:
+                self._retry_later(part, full)
 
     def _retry_later(self, part: KafkaPartition, error: BaseException) -> None:
         part.n_failures += 1
@@ -495,17 +463,15 @@ class Consumer:
                 logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
 
-    def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> bool:
-        """Write dead letters; return whether that was possible."""
+    def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> None:
+        """Write dead letters, which are not submitted from then on."""
         try:
-            self._letters.write(part.topic, part.number, bad, part.stored)
+            self._letters.write(*part.key, bad, part.stored)
         except OSError as error:
-            self._retry_later(part, Refused(507, f"no dead letters: {error.strerror}"))
-            return False
+            raise Refused(507, f"no dead letters: {error.strerror}") from None
         if bad:
             message, reason = bad[-1]
             self._note(f"{part}, offset {message.offset} is a dead letter: {reason}")
-        return True
 
 
 def reason_of(error: BaseException) -> str:
@@ -513,7 +479,7 @@ def reason_of(error: BaseException) -> str:
     first = error.args[0] if error.args else None
     if isinstance(first, KafkaError):
         return first.str()
-    if isinstance(error, Refused | Moved):
+    if isinstance(error, Refused):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

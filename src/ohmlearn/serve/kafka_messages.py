@@ -28,6 +28,7 @@ KafkaFormat = Literal["json", "arrow"]
 MAX_BYTES = 64 << 20  # of the value of a message
 AT_ONCE = 1000  # messages; if one is bad, all of them are read again
 JOINED_BYTES = 64 << 10  # larger messages are read alone, which costs little for each edge
+MESSAGE_BYTES = 200  # what a message takes in addition to its value
 MOST_LETTER_BYTES = 1 << 30  # a larger file gets letters without the content of their messages
 DECODER = json.JSONDecoder()  # making one takes longer than reading a small message
 EMPTY = RawBatch(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), t=np.empty(0))
@@ -42,6 +43,11 @@ class Message(NamedTuple):
     offset: int
     time: float  # Unix seconds
     value: bytes
+
+    @property
+    def n_bytes(self) -> int:
+        """What it takes in memory."""
+        return len(self.value) + MESSAGE_BYTES
 
 
 class Decoded(NamedTuple):
@@ -155,6 +161,10 @@ class DeadLetters:
             letter = json.loads(line)
             key = str(letter["topic"]), int(letter["partition"])
             self._known.setdefault(key, set()).add(int(letter["offset"]))
+
+    def has(self, topic: str, partition: int, message: Message) -> bool:
+        """Whether a message that may come again is in the file."""
+        return message.offset in self._known.get((topic, partition), ())
 
     def write(
         self, topic: str, partition: int, bad: list[tuple[Message, str]], stored: int = 0

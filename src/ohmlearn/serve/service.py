@@ -141,28 +141,23 @@ class Service:
         self,
         batch: RawBatch,
         *,
+        is_removal: bool = False,
         batch_id: str | None = None,
         offset: Offset | None = None,
         skip_bad: bool = False,
     ) -> Future[Receipt]:
-        """Take edges. The result is there when they are durable.
+        """Take edges, or remove those between pairs. The result is there when that is durable.
 
         A batch whose id has come before is not counted again, nor is a message of Kafka at an
-        earlier offset. `skip_bad` leaves out edges whose times cannot be used; otherwise the batch
-        is refused. Refused with status 503 if the service is not ready, and 429 if too much is
-        waiting.
+        earlier offset. A removal reads the whole log. `skip_bad` leaves out edges whose times
+        cannot be used; otherwise the batch is refused. Refused with status 503 if the service is
+        not ready, and 429 if too much is waiting.
         """
-        self._check_ready()
-        return self._intake.submit(batch, batch_id=batch_id, offset=offset, skip_bad=skip_bad)
-
-    def submit_removal(self, batch: RawBatch, *, batch_id: str | None = None) -> Future[Receipt]:
-        """Remove the edges between pairs of nodes; as `submit`. It reads the whole log."""
-        self._check_ready()
-        return self._intake.submit(batch, is_removal=True, batch_id=batch_id)
-
-    def _check_ready(self) -> None:
         if not self.ready:
             raise Refused(503, "the service is starting or stopping; try again in a moment")
+        return self._intake.submit(
+            batch, is_removal=is_removal, batch_id=batch_id, offset=offset, skip_bad=skip_bad
+        )
 
     def next_offsets(self, topic: str) -> dict[int, int]:
         """Return the next offset to read of each partition of a topic."""

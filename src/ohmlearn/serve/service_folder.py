@@ -117,6 +117,11 @@ def _in_seconds(name: str, value: Any) -> Any:
     return check_duration(name, value) if is_duration else value
 
 
+def _require_service(path: Path) -> None:
+    if not is_log(path / LOG) or not (path / DATABASE).exists():
+        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+
+
 def check_folder_contents(path: str | Path) -> dict[str, Any]:
     """Read and check all files of a folder, which may be in use; return what was found.
 
@@ -124,8 +129,7 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
     or damaged.
     """
     path = Path(path)
-    if not is_log(path / LOG) or not (path / DATABASE).exists():
-        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+    _require_service(path)
     log = EdgeLog(path / LOG)
     live = log.live_edges()
     n_edges = sum(len(batch.u) for batch in live)
@@ -163,8 +167,7 @@ def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
     between these. Then come the files that the journal names, which have only grown meanwhile.
     """
     path, target = Path(path), Path(target)
-    if not is_log(path / LOG) or not (path / DATABASE).exists():
-        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+    _require_service(path)
     check_folder(target)
     if target.exists() and any(target.iterdir()):
         raise ValueError(f"{target} is not empty; give another folder for the copy")

@@ -59,10 +59,7 @@ class Surveyor(Worker):
         suggested = find_numbers(self._nodes, [one.node for one in found])
         layout = self._layouts.update(solved.graph, given=answers.given, suggested=suggested)
         rows = answers.lookup(layout.nodes, self._nodes.ids(layout.nodes).tolist())
-        columns = [
-            [row[name] for row in rows] for name in ("node", "label", "probability", "given")
-        ]
-        self.map = layout.describe(answers.version, *columns)
+        self.map = layout.describe(answers.version, rows)
         self.problem = None
         return REST * (time.perf_counter() - start)
 

@@ -163,10 +163,9 @@ class KelnerLevin(Shown):
                 f"{Param('epsilon', epsilon)} is too close to 0 or 1 for the paper's sparsifier "
                 f"with {n} nodes, because it needs more than {MAX_COPIES} copies of each edge"
             )
-        if block_size is None:
-            self.block_size = math.ceil(size)
-        else:
-            self.block_size = check_count("block_size", block_size)
+        given = None if block_size is None else check_count("block_size", block_size)
+        self.block_size = given or math.ceil(size)
+        self.capacity = self.block_size  # as the other samplers call it
         self.n_copies = math.ceil(self.constant * self.alpha**2 * size)
         self.n_resamples = self.position = self.n_self_loops = self.n_zero_weights = 0
         self.weight_seen = 0.0
@@ -182,11 +181,6 @@ class KelnerLevin(Shown):
     def n_rows(self) -> int:
         """Number of rows of H, without the edges that wait for the end of their block."""
         return len(self._rows)
-
-    @property
-    def capacity(self) -> int:
-        """The same as `block_size`, under the name that the other samplers use."""
-        return self.block_size
 
     @property
     def n_missing(self) -> int:
@@ -329,7 +323,8 @@ class KelnerLevin(Shown):
         """Add the rows of other sketches with their p and q; the next block resamples them."""
         changed = copy.copy(self)
         for other in others:
-            changed._check_parameters({name: getattr(other, name) for name in PARAMETERS})
+            for name in PARAMETERS:
+                changed._check_equal(name, getattr(other, name))
             if changed.position + other.position > MOST_EDGES:
                 raise ValueError("the two sparsifiers have seen more than 2**60 edges")
             changed._rows = np.concatenate([changed._rows, other._rows])
@@ -368,17 +363,15 @@ class KelnerLevin(Shown):
         ValueError
             If no sketch can have this state, which may come from a damaged or forged file.
         """
-        seed = _number(state, "seed")
-        if seed != self.seed:
-            raise ValueError(f"seed = {seed} is not that of the parameters, {self.seed}")
-        self._check_parameters({name: _number(state, name) for name in PARAMETERS})
-        seen = _number(state, "weight_seen")
+        numbers: dict[str, type] = dict.fromkeys(COUNTERS.values(), np.int64)
+        check_arrays(state, numbers | {"merged": np.bool_, "weight_seen": np.float64}, ndim=0)
+        for name in ("seed", *PARAMETERS):
+            self._check_equal(name, state.get(name))
+        seen = float(state["weight_seen"])
         if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
             raise ValueError(f"weight_seen = {seen} is out of range")
-        merged = bool(_number(state, "merged"))
-        counts = {}
+        counts = {name: int(state[key]) for name, key in COUNTERS.items()}
         for name, key in COUNTERS.items():
-            counts[name] = int(_number(state, key))
             if not 0 <= counts[name] <= MOST_EDGES:
                 raise ValueError(f"{key} = {counts[name]} is out of range")
         rows = _read_table(state, "row", self._rows.dtype)
@@ -388,7 +381,7 @@ class KelnerLevin(Shown):
         if len(rows) + len(buffer) > n_kept:
             raise ValueError(f"{len(rows) + len(buffer)} rows cannot come from {n_kept} edges")
         self._rows, self._buffer, self._n_buffered = rows, buffer, len(buffer)
-        self.weight_seen, self._merged = float(seen), merged
+        self.weight_seen, self._merged = seen, bool(state["merged"])
         self.__dict__.update(counts)
         return self
 
@@ -405,11 +398,10 @@ class KelnerLevin(Shown):
         if len(buffer) > max(self.block_size - 1, 0):
             raise ValueError(f"{len(buffer)} edges wait for a block of {self.block_size}")
 
-    def _check_parameters(self, others: dict[str, float]) -> None:
-        for name in PARAMETERS:
-            if getattr(self, name) != others[name]:
-                values = f"{name} = {getattr(self, name)} and {others[name]}"
-                raise ValueError(f"sketches differ: {values}; make both with the same parameters")
+    def _check_equal(self, name: str, other: Any) -> None:
+        if not np.array_equal(getattr(self, name), other):  # it may be anything
+            values = f"{name} = {getattr(self, name)} and {other}"
+            raise ValueError(f"sketches differ: {values}; make both with the same parameters")
 
 
 def _check_all(good: NDArray[np.bool_], kind: str, what: str) -> None:
@@ -425,16 +417,3 @@ def _read_table(state: State, kind: str, fields: np.dtype[np.void]) -> Rows:
     for name, column in columns.items():
         table[name] = state[column]
     return table
-
-
-def _number(state: State, name: str) -> float:
-    """Return a single number of a state; in a file it is an array without dimensions."""
-    value = np.asarray(state.get(name))
-    if value.ndim != 0 or value.dtype.kind not in "biuf" or not np.isfinite(value):
-        raise ValueError(f"{name} must be present as a single finite number")
-    number: float = value.item()
-    if name in ("epsilon", "constant", "weight_seen"):
-        return float(number)
-    if number != int(number) or not -(2**63) <= number < 2**64:
-        raise ValueError(f"{name} must be an integer, got {number}")
-    return int(number)

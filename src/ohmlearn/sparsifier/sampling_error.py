@@ -122,7 +122,9 @@ def largest_ratio(h: Graph, edges: tuple[NDArray[Any], ...], seed: int, threads:
         beside.append(length)
         before, y, x = y, r / length, x / length
         image = np.zeros((h.n_nodes, 1))
-        _core.add_edge_products(x[:, np.newaxis], image, threads, *edges)
+        product = _core.EdgePass(x[:, np.newaxis], image, threads)
+        product.add(*edges)
+        product.finish()
         r = image.ravel()
         diagonal.append(float((x * r).sum()))
         r = r - diagonal[-1] * y - length * before  # `before` is 0 in the first step

@@ -461,13 +461,7 @@ class StreamingSparsifier(Shown, Shared, Edges):
             )
         if other is self:
             raise ValueError("a sparsifier cannot be merged with itself; make one for each stream")
-        schemes = self.options.scheme, other.options.scheme
-        if schemes[0] != schemes[1]:
-            raise InputError(
-                f"only sparsifiers with the same {Param('scheme')} can be merged, got "
-                f"{schemes[0]!r} and {schemes[1]!r}"
-            )
-        for name, number in (("half_life", "decay"), ("horizon", "reach")):
+        for name, number in (("scheme", "scheme"), ("half_life", "decay"), ("horizon", "reach")):
             if getattr(self.options, number) != getattr(other.options, number):
                 values = [repr(getattr(one.options, name)) for one in (self, other)]
                 raise InputError(
