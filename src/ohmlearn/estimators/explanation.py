@@ -31,7 +31,7 @@ from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
-from ohmlearn.edges.strongest_pairs import Measure, Pairs, find_strongest
+from ohmlearn.edges.strongest_pairs import Measure, NodePairs, find_strongest
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels
@@ -58,7 +58,7 @@ CLOSE = 0.02  # passes end when contributions add up to the margin up to this fr
 # fraction of all labels would be different with another sample.
 ROUGH, UNSTABLE = 0.1, 0.05
 FLOWS = 512  # edges with the largest currents, among which paths are found
-MOST_PATHS, LEAST_SHARE = 3, 0.2
+MOST_PATHS, LEAST_FRACTION = 3, 0.2
 GONE = 1e-9  # sum of the labels of a class that has none
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
@@ -68,7 +68,7 @@ BLOCK, ENTRIES = 16, 1 << 22
 PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 
 
-class Part(NamedTuple):
+class MarginPart(NamedTuple):
     """A linear part of the margins, with a row or an entry for each explained node."""
 
     problem: Problem  # whose scores these are
@@ -89,12 +89,12 @@ class Part(NamedTuple):
         return found
 
 
-def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
+def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[MarginPart]:
     """Return the parts of the margins of nodes: harmonic scores first."""
     problem, f = answer.problem, answer.result.f
     if not isinstance(answer, ClassAnswer):
         ones = np.ones((len(asked), 1))
-        return [Part(problem, f, ones, ones, np.ones(len(asked)))]
+        return [MarginPart(problem, f, ones, ones, np.ones(len(asked)))]
     at = np.arange(len(asked))
     nodes, codes, others = (np.array([one[i] for one in asked]) for i in (0, 2, 3))
 
@@ -119,13 +119,13 @@ def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
         logs = np.where(p == q, 1.0, np.log(p) - np.log(q))
         sigma = sigma / np.where(p == q, p, (p - q) / logs)[:, np.newaxis]
         slope = between(1.0 / f[nodes])
-    parts = [Part(problem, f, sigma, slope, factor)]
+    parts = [MarginPart(problem, f, sigma, slope, factor)]
     added = answer.combination
     if added is not None and added.restart > 0.0:
         sigma = between(1.0 / np.where(answer.counts > 0, answer.counts, 1.0))
         sizes = answer.walk_sizes(nodes)
         parts.append(
-            Part(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
+            MarginPart(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
         )
     return parts
 
@@ -134,7 +134,7 @@ def explain_nodes(
     answer: NodeAnswer,
     nodes: Sequence[int],
     *,
-    against: Any = None,
+    against: object = None,
     edges: Edges | None = None,
     n_labels: int | None = 5,
     n_edges: int = 20,
@@ -198,7 +198,7 @@ class _Asked(NamedTuple):
     """A node to explain."""
 
     node: int
-    label: Any
+    label: object
     code: int = 0  # its class
     other: int = -1  # the class that it is compared with; -1 if there is none
     margin: float = np.nan
@@ -212,7 +212,7 @@ class _Asked(NamedTuple):
         return self.margin - sum(value for _, value in self.offsets)
 
     @classmethod
-    def about(cls, answer: NodeAnswer, node: int, label: Any, against: Any) -> _Asked:
+    def about(cls, answer: NodeAnswer, node: int, label: object, against: object) -> _Asked:
         """Return what is known of a node without a solve."""
         if node in answer.problem.unused.nodes:
             return cls(
@@ -252,7 +252,7 @@ class _Asked(NamedTuple):
         )
 
 
-def _code_of(answer: ClassAnswer, against: Any, code: int) -> int:
+def _code_of(answer: ClassAnswer, against: object, code: int) -> int:
     classes = answer.problem.classes.tolist()
     if against not in classes or classes.index(against) == code:
         others = ", ".join(repr(one) for at, one in enumerate(classes) if at != code)
@@ -356,13 +356,13 @@ class _Work:
             find_changes=partial(self._find_changes, column),
         )
 
-    def _class(self, code: int) -> Any:
+    def _class(self, code: int) -> object:
         return _plain(self.problem.classes[code]) if code >= 0 else None
 
-    def _name(self, node: int) -> Any:
+    def _name(self, node: int) -> object:
         return self.problem.id_of(node)
 
-    def _answer_of(self, node: int) -> Any:
+    def _answer_of(self, node: int) -> object:
         return _plain(self.labels[node])
 
     # What reasons rest on.
@@ -431,7 +431,7 @@ class _Work:
         places = (part.astype(index, copy=False) for part in (graph.indices, graph.indptr))
         return csr_array((graph.weights, *places), shape=(graph.n_nodes, graph.n_nodes))
 
-    def _label_of(self, label: int) -> Any:
+    def _label_of(self, label: int) -> object:
         """Return the class of a label, the likeliest if it is a distribution; or its number."""
         values = self.used.values[label]
         classes = self.problem.classes
@@ -468,7 +468,7 @@ class _Work:
         return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
 
     @cached_property
-    def _pairs(self) -> tuple[list[Pairs], list[Pairs]]:
+    def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
         columns = range(len(self.asked))
@@ -507,14 +507,14 @@ class _Work:
         x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
         return lambda u, v: x[u] - x[v]
 
-    def _edge_reasons(self, column: int, pairs: Pairs, count: int) -> list[EdgeReason]:
+    def _edge_reasons(self, column: int, pairs: NodePairs, count: int) -> list[EdgeReason]:
         supports = pairs.w * self._supports[column](pairs.u, pairs.v)
         return [
             EdgeReason(self._name(u), self._name(v), float(w), float(support))
             for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
         ]
 
-    def _neighbor_reasons(self, column: int, near: Pairs) -> list[NeighborReason]:
+    def _neighbor_reasons(self, column: int, near: NodePairs) -> list[NeighborReason]:
         node = self.asked[column].node
         ends = np.where(near.u == node, near.v, near.u)
         votes = np.zeros(len(ends))
@@ -542,7 +542,7 @@ class _Work:
             for part, component in zip(self.parts, components, strict=True)
         ]
 
-    def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
+    def _paths(self, column: int, flows: NodePairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].is_walk:
             return []
@@ -556,14 +556,14 @@ class _Work:
         ends = dict(zip(system.labelled.tolist(), sinks.tolist(), strict=True))
         found: list[PathReason] = []
         for _ in range(MOST_PATHS):
-            nodes, share = widest_path(left, ends, self.asked[column].node)
-            if share <= 0.0:
+            nodes, least = widest_path(left, ends, self.asked[column].node)
+            if least <= 0.0:
                 break
-            ends[nodes[-1]] -= share
+            ends[nodes[-1]] -= least
             for a, b in pairwise(nodes):
-                left[a][b] -= share
-            found.append(PathReason(tuple(self._name(node) for node in nodes), share))
-        return found if sum(path.share for path in found) >= LEAST_SHARE else []
+                left[a][b] -= least
+            found.append(PathReason(tuple(self._name(node) for node in nodes), least))
+        return found if sum(path.fraction for path in found) >= LEAST_FRACTION else []
 
     # What would change the answer.
 

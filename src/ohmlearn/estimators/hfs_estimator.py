@@ -384,9 +384,9 @@ optional
 
     def explain(
         self,
-        node: Any,
+        node: object,
         *,
-        against: Any = None,
+        against: object = None,
         edges: object = None,
         n_labels: int | None = 5,
         n_edges: int = 20,
@@ -421,8 +421,9 @@ optional
         >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(6), {0: "a", 5: "b"})
         >>> why = model.explain(1)
         >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
-        [(0, 'a', 0.67), (5, 'b', 0.33)]
-        >>> print(why.text())
+        [(5, 'b', 0.54), (0, 'a', 0.46)]
+        >>> print(why.text().split(": ")[0])
+        1 is "a" (92%), not "b"
         """
         answer, kept = self.answer_, self.kept_
         names = list(node) if isinstance(node, list | tuple | set | np.ndarray) else [node]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.errors import InputTypeError, Param
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
 from ohmlearn.estimators.label_changes import ChangedLabels, compare_labels, name_nodes
@@ -25,9 +26,9 @@ FEW = 5  # labels; fewer say nothing about a precision or a recall
 class ReviewedNode(NamedTuple):
     """An unlabelled node, the probability of its class, and the second most likely class."""
 
-    node: Any
+    node: object
     probability: float
-    against: Any
+    against: object
 
 
 class Threshold(NamedTuple):
@@ -38,7 +39,7 @@ class Threshold(NamedTuple):
     say anything.
     """
 
-    label: Any
+    label: object
     threshold: float
     n_nodes: int
     precision: AccuracyEstimate | None
@@ -91,7 +92,7 @@ class Review:
                 for end in ("", "_low", "_high", "_labels")]  # fmt: skip
         return pd.DataFrame(rows, columns=["label", "threshold", "n_nodes", *ends])
 
-    def changed_since(self, other: Any, *, n: int = 20) -> ChangedLabels:
+    def changed_since(self, other: object, *, n: int = 20) -> ChangedLabels:
         """Return how labels differ from those of another review or model of the same nodes.
 
         Parameters
@@ -101,9 +102,11 @@ class Review:
         n : int
             Number of nodes to list, those with the largest probability of the new label.
         """
-        return compare_labels(
-            self.answer, other.answer if isinstance(other, Review) else other.answer_, n
-        )
+        earlier = other.answer if isinstance(other, Review) else getattr(other, "answer_", None)
+        if not isinstance(earlier, type(self.answer)):
+            what = f"must be a Review or a fitted model, got {type(other).__name__}"
+            raise InputTypeError(f"{Param('other')} {what}")
+        return compare_labels(self.answer, earlier, n)
 
 
 def review_answer(answer: ClassAnswer, n: int, thresholds: Sequence[float]) -> Review:
