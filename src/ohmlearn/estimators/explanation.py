@@ -228,9 +228,8 @@ class _Asked(NamedTuple):
             return cls(node, label, probability=probability, note=why)
         exponents = answer.exponents[node] + answer.offsets
         code = int(np.argmax(exponents))
-        rivals = np.where(np.arange(len(exponents)) == code, -np.inf, exponents)
-        other = int(np.argmax(rivals)) if against is None else _code_of(answer, against, code)
-        if rivals[other] == -np.inf:
+        other = choose_other(answer.problem.classes, exponents, code, against)
+        if exponents[other] == -np.inf or other == code:
             if against is not None:
                 why = f"no label of the class {against!r} reaches it"
             else:
@@ -252,15 +251,18 @@ class _Asked(NamedTuple):
         )
 
 
-def _code_of(answer: ClassAnswer, against: object, code: int) -> int:
-    classes = answer.problem.classes.tolist()
-    if against not in classes or classes.index(against) == code:
-        others = ", ".join(repr(one) for at, one in enumerate(classes) if at != code)
+def choose_other(classes: NDArray[Any], values: Floats, code: int, against: object) -> int:
+    """Return the class that the class `code` is compared with: the best other one by default."""
+    if against is None:
+        return int(np.argmax(np.where(np.arange(len(values)) == code, -np.inf, values)))
+    names = classes.tolist()
+    if against not in names or names.index(against) == code:
+        others = ", ".join(repr(one) for at, one in enumerate(names) if at != code)
         raise InputError(
             f"{Param('against', against)} must be a class other than the answer, "
-            f"{classes[code]!r}: {others}"
+            f"{names[code]!r}: {others}"
         )
-    found: int = classes.index(against)
+    found: int = names.index(against)
     return found
 
 

@@ -168,10 +168,10 @@ class Explanation:
     def _head(self) -> str:
         if self.against is None and math.isnan(self.probability):
             return f"{self.node} has the value {_show(self.label)}"
-        found = f"{self.node} is {_quote(self.label)}"
+        found = f"{self.node} is {quote(self.label)}"
         if not math.isnan(self.probability):
             found += f" ({100 * self.probability:.0f}%)"
-        return found + (f", not {_quote(self.against)}" if self.against is not None else "")
+        return found + (f", not {quote(self.against)}" if self.against is not None else "")
 
     def _neighbors(self) -> str:
         votes = self.neighbors
@@ -248,7 +248,7 @@ class Explanation:
         found |= {"basis": self.basis, "note": self.note, "text": self.text(changes=changes)}
         if changes:
             found["changes_if"] = [one._asdict() for one in self.changes_if]
-        plain: dict[str, Any] = _plain(found)
+        plain: dict[str, Any] = as_json_values(found)
         return plain
 
     def to_json(self, *, changes: bool = False) -> str:
@@ -293,12 +293,12 @@ class Explanation:
         return f"<p>{escape(str(self))}</p><table><tr>{heads}</tr>{rows}</table>"
 
 
-def _plain(value: Any) -> Any:
+def as_json_values(value: Any) -> Any:
     """Return a value with types that JSON has; NaN and infinite numbers become None."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): as_json_values(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [as_json_values(one) for one in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
@@ -310,7 +310,7 @@ def _show(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _quote(value: object) -> str:
+def quote(value: object) -> str:
     return f'"{value}"'
 
 
