@@ -426,8 +426,7 @@ optional
         1 is "a" (92%), not "b"
         """
         answer, kept = self.answer_, self.kept_
-        one = not isinstance(node, list | tuple | np.ndarray)
-        names = [node] if one else list(node)
+        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
         source = None if edges is None else as_edges(edges, kept.nodes, is_first=False)
         if source is not None and kept.cut is not None:
             source = source.since(kept.cut)
@@ -439,7 +438,7 @@ optional
             n_labels=None if n_labels is None else check_count("n_labels", n_labels),
             n_edges=check_count("n_edges", n_edges),
         )
-        return found[0] if one else found
+        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

@@ -323,8 +323,8 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         >>> why.label, why.against, sorted(why.experts)
         (0, 1, ['both', 'features', 'graph'])
         """
-        answer, one = self.answer_, not isinstance(node, list | tuple | np.ndarray)
-        names = [node] if one else list(node)
+        answer = self.answer_
+        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
         found = explain_pool(
             answer,
             find_nodes(self.nodes_, names, answer.problem.n_nodes),
@@ -332,7 +332,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
             n_labels=n_labels if n_labels is None else check_count("n_labels", n_labels),
             n_edges=check_count("n_edges", n_edges),
         )
-        return found[0] if one else found
+        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

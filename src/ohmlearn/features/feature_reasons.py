@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ohmlearn.estimators.explanation import choose_other, explain_nodes
 from ohmlearn.estimators.reasons import Explanation, as_json_values, quote
-
-if TYPE_CHECKING:
-    from ohmlearn.features.stacking import FeatureAnswer
 
 WORDS = {  # the experts
     "features": "its own features",
@@ -78,7 +75,7 @@ class PooledExplanation:
 
 
 def explain_pool(
-    answer: FeatureAnswer,
+    answer: Any,
     nodes: Sequence[int],
     *,
     against: object = None,
@@ -86,7 +83,7 @@ def explain_pool(
     n_edges: int = 20,
 ) -> list[PooledExplanation]:
     """Return the reasons for the answers of some nodes, given by number."""
-    problem = answer.problem
+    problem = answer.problem  # of a FeatureClassAnswer, or of a FeatureAnswer of numbers
     graph = answer.experts.graph_answer(problem.classes)
     reasons = explain_nodes(graph, nodes, n_labels=n_labels, n_edges=n_edges)
     found = []
@@ -100,10 +97,7 @@ def explain_pool(
             probability = float(answer.probabilities[node, code])
             values, parts = values[code] - values[rival], parts[:, code] - parts[:, rival]
         experts = dict(zip(WORDS, np.ravel(parts).tolist(), strict=True))
-        name = why.node
-        found.append(
-            PooledExplanation(
-                name, label, other, probability, float(np.ravel(values)[0]), experts, why
-            )
-        )
+        margin = float(np.ravel(values)[0])
+        one = PooledExplanation(why.node, label, other, probability, margin, experts, why)
+        found.append(one)
     return found
