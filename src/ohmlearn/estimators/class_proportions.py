@@ -52,8 +52,8 @@ def find_imbalance(
 
     `given` are the labels of each class, and `answers` the nodes that got it. Three things are
     looked for: a class of nearly all nodes; a class of most nodes that few labels spread, if
-    `by_few`; and proportions that differ by more than the number of labels explains. The last does
-    not hold for equally many labels of each class.
+    `by_few`; and proportions that differ by more than the number of labels explains. The last is
+    not looked for among equally many labels of each class.
 
     Examples
     --------
