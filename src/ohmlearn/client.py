@@ -252,6 +252,32 @@ class Client:
             found += self._ask("POST", "/v1/labels:lookup", {"nodes": part})["results"]
         return found
 
+    def why(
+        self, node: Any, *, against: Any = None, n_labels: int = 5, n_edges: int = 20,
+        changes: bool = False, all_edges: bool = False,
+    ) -> dict[str, Any]:
+        """Return the reasons for the label of a node: "text" has them in a sentence.
+
+        Parameters
+        ----------
+        node : int or str
+            The node to explain.
+        against : str, optional
+            Explain why it is not of this class; by default, of the second most likely one.
+        n_labels, n_edges : int
+            How many labels and edges to return, the largest contributions first.
+        changes : bool
+            Whether to find which labels would have to go, or be wrong, for another label.
+        all_edges : bool
+            Whether the server may read all edges. This is needed if "note" says that those kept are
+            too few; it takes seconds, and the server does it for one request at a time.
+        """
+        query: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
+        query |= {} if against is None else {"against": against}
+        flags = {"changes": changes, "all_edges": all_edges}
+        query |= {name: "true" for name, value in flags.items() if value}
+        return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}/why?{urlencode(query)}")
+
     def changes(self, since: int = 0, *, limit: int = 10_000) -> dict[str, Any]:
         """Return whose label changed; the answer's "next" is the `since` of the next call.
 

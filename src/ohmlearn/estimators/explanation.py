@@ -62,6 +62,7 @@ MOST_PATHS, LEAST_SHARE = 3, 0.2
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
 REFITS = 3  # for each kind of such sets
+REMEDY = "explain(node, edges=...) computes reasons from all edges"
 
 
 class Part(NamedTuple):
@@ -121,8 +122,11 @@ def explain_nodes(
     edges: Edges | None = None,
     n_labels: int | None = 5,
     n_edges: int = 20,
+    remedy: str = REMEDY,
 ) -> list[Explanation]:
     """Return the reasons for the answers of some nodes, given by number; they share all work.
+
+    `remedy` is said if too few edges are kept for reasons.
 
     1. If only some edges are kept and all can be read, bring answer and rows to all edges.
     2. Solve for the rows of all nodes together.
@@ -140,7 +144,8 @@ def explain_nodes(
     found: dict[int, Explanation] = {}
     if clear:
         with phase("finding reasons", problem.parameters.verbose):
-            work = _Work(answer, labels, clear, None if whole else edges, max(n_edges, FLOWS))
+            edges, n_pairs = None if whole else edges, max(n_edges, FLOWS)
+            work = _Work(answer, labels, clear, edges, n_pairs, remedy)
             for column, one in enumerate(clear):
                 found[one.node] = work.explanation(column, n_labels, n_edges)
     return [found.get(one.node) or one.without_reasons(answer) for one in asked]
@@ -246,9 +251,10 @@ class _Work:
         asked: list[_Asked],
         edges: Edges | None,
         n_pairs: int,
+        remedy: str,
     ) -> None:
         self.answer, self.labels, self.asked, self.edges = answer, labels, asked, edges
-        self.n_pairs = n_pairs
+        self.n_pairs, self.remedy = n_pairs, remedy
         self.problem = problem = answer.problem
         self.graph, self.used = problem.graph, problem.used
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
@@ -355,15 +361,14 @@ class _Work:
             return "all edges", ""
         fraction = self.graph.n_edges / max(1, self.problem.n_edges_seen)
         basis = f"the sparsifier with {min(fraction, 1):.0%} of the edges"
-        remedy = "explain(node, edges=...) computes reasons from all edges"
         if self.answer.result.passes > 0:
             doubt = f"reasons from {basis} do not add up to this answer, which is that of all edges"
-            return basis, f"{doubt}; {remedy}" if self._gap(column) > ROUGH else ""
+            return basis, f"{doubt}; {self.remedy}" if self._gap(column) > ROUGH else ""
         if not isinstance(self.answer, ClassAnswer):
             return basis, ""
-        changed = float(np.mean(self.answer.stability))
+        changed = self.answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
-        return basis, f"reasons from {basis}; {remedy}" if changed > UNSTABLE else ""
+        return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
 
     def _note(self, one: _Asked) -> str:
         at = np.flatnonzero(self.used.nodes == one.node)

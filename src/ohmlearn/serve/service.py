@@ -24,6 +24,7 @@ from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import COUNTS, Intake
 from ohmlearn.serve.label_thread import Labeller
+from ohmlearn.serve.live_reasons import Explainer
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.service_threads import Sampler, Worker
@@ -66,6 +67,7 @@ class Service:
         self._follower = self._log.follower()
         self._sampler = Sampler(self._follower, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
+        self._explainer = Explainer(self._labeller, self._log.nodes)
         seed, n_jobs = self._folder.seed, self.settings.n_jobs
         self._surveyor = Surveyor(self._labeller, self._log.nodes, seed, n_jobs)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
@@ -236,6 +238,11 @@ class Service:
         is_complete = following >= answers.changes_end
         about = {"changes": found, "next": following, "complete": is_complete}
         return {**self.envelope(answers), **about}
+
+    def why(self, node: int | str, **how: Any) -> dict[str, Any]:
+        """Return the reasons for the label of a node; see `Explainer.why`."""
+        solved, found = self._explainer.why(node, **how)
+        return {**self.envelope(solved.answers), **found}
 
     def export(self) -> Iterator[bytes]:
         """Yield a Parquet file with the labels of all nodes, in parts."""
