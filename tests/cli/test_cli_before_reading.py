@@ -89,7 +89,7 @@ CASES = [
     (f"{LABEL} --min-probability nan", "'--min-probability': nan is not a number."),
     (f"{LABEL} --min-probability 1.5", "1.5 is not in the range 0.0<x<1.0"),
     (f"{LABEL} --epsilon 2", "2.0 is not in the range 0.0<x<1.0"),
-    (f"{LABEL} --method best", "'best' is not one of 'harmonic', 'restart', 'auto'"),
+    (f"{LABEL} --method best", "'best' is not one of 'auto', 'harmonic', 'restart'"),
     (f"{LABEL} --method logistic", "--method logistic needs --features"),
     (f"{LABEL} --option calibration=some", "'some' is not one of 'loo', 'none'"),
     (f"{LABEL} --memory 5MB", "--memory needs --n-nodes"),

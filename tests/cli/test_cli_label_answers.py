@@ -194,7 +194,7 @@ def test_few_labels_that_decide_most_nodes_raise_an_alarm(folder: Path):
     args = ("edges.csv", "--labels", "labels.csv", "-o", "out.csv")
     result = succeed("label", *args, "--report", "page.html")
     told = re.search(
-        r"Caution +(big has 1 label of 10, but is the answer for \d\d% of the nodes)", result.stderr
+        r"Caution +(big has 1 of 10 labels \(10%\), but is \d\d% of the answers)", result.stderr
     )
     assert told
     assert told[1] in Path("page.html").read_text()

@@ -1,5 +1,7 @@
 """``ohmlearn label``: shares of classes, methods, abstaining, and how good the answer is."""
 
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -95,14 +97,52 @@ def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
     assert "Classes   none, because no label is likely enough\nAbstained 300 nodes" in printed
 
 
-def test_the_method_chosen_is_printed(files, tmp_path: Path):
-    _, printed = run(files, tmp_path / "out.csv", "--method", "auto")
-    model = fit(files, method="auto")
-    losses = ", ".join(f"{name} {loss:.3g}" for name, loss in model.method_losses_.items())
-    assert f"Method    {model.method_} (log-loss of left-out labels: {losses})" in printed
-    assert summarise(files, "--method", "auto")["method_losses"] == model.method_losses_
-    _, printed = run(files, tmp_path / "out.csv", "--method", "restart")
+def test_random_walks_that_were_added_are_printed(files, tmp_path: Path):
+    weight = fit(files).restart_
+    assert weight > 0.005
+    _, printed = run(files, tmp_path / "out.csv")
+    assert f"Method    harmonic + {weight:.2f} restart\n" in printed
+
+
+def test_what_was_added_is_printed(tmp_path: Path):
+    # One class has a third of the nodes, and fewer edges inside than the other.
+    random = np.random.default_rng(0)
+    truth = np.where(random.random(1500) < 0.3, "fraud", "fair")
+    u, v = random.integers(0, 1500, (2, 9000))
+    own = np.flatnonzero((truth[u] == truth[v]) | (random.random(9000) < 0.35))
+    files = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    rows = "".join(f"{a},{b}\n" for a, b in zip(u[own], v[own], strict=True))
+    files[0].write_text("u,v\n" + rows)
+    drawn = random.choice(u[own], 150, replace=False)
+    files[1].write_text("node,label\n" + "".join(f"{i},{truth[i]}\n" for i in np.unique(drawn)))
+    page = tmp_path / "page.html"
+    report = ["--report", page] if find_spec("matplotlib") else []
+    _, printed = run(files, tmp_path / "out.csv", *report)
+    model, figures = fit(files), summarise(files)
+    assert figures["restart"] == model.restart_
+    assert list(figures["bias"].values()) == model.bias_.tolist()
+    before, after = (figures[f"proportions{end}"]["fraud"] for end in ("_without_bias", ""))
+    assert after == np.mean(model.transduction_ == "fraud")
+    line = f"Method    harmonic + {model.restart_:.2f} restart\n"
+    assert (line in printed) == (model.restart_ >= 0.005)
+    what = f"{100 * before:.0f}% -> {100 * after:.0f}% of nodes"
+    assert f"Bias      fraud {model.bias_[1]:+.1f}: {what}\n" in printed
+    if report:
+        assert escape(what) in page.read_text()
+        assert "what a label of this class is worth" in page.read_text()
+    with pytest.warns(UserWarning, match="fraud has .* of 140 labels"):
+        model = fit(files, method="harmonic")
+    assert "restart" not in summarise(files, "--method", "harmonic")
+    shown = model.answer_.imbalance.describe("--class-prior")
+    _, printed = run(files, tmp_path / "out.csv", "--method", "harmonic")
+    assert f"Caution   {shown}\n" in printed
     assert "Method" not in printed
+    assert "Bias" not in printed
+    rough = ("--class-prior", "fraud=0.4,fair=0.6", "--option", "prior_strength=rough")
+    some = summarise(files, *rough)["classes"]["fraud"]
+    exact = summarise(files, *rough[:2])["classes"]["fraud"]
+    assert exact == pytest.approx(0.4 * model.graph_.n_nodes, abs=3)
+    assert figures["classes"]["fraud"] < some < exact
 
 
 @pytest.mark.parametrize(
@@ -113,7 +153,7 @@ def test_the_method_chosen_is_printed(files, tmp_path: Path):
             3,
             3,
             (),
-            "labels seem chosen, not drawn (equally many for each class): give --class-prior",
+            "(equally many for each class), so they do not tell how common the classes are",
         ),
         (3, 3, ("--class-prior", "red=2,green=1"), None),
         (4, 3, (), None),
@@ -131,7 +171,7 @@ def test_caveats_of_the_accuracy(
     lines = printed.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("Accuracy"))
     if caveat is None:
-        assert lines[at + 1].startswith("Passes")
+        assert lines[at + 1].startswith(("Passes", "Method", "Bias"))
     else:
         assert caveat in lines[at] + lines[at + 1]
     assert ("about" in lines[at]) != ("not estimated" in lines[at])
@@ -193,7 +233,7 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     assert f"{100 * model.stability_.mean():.0f}% of labels would change" in page.text
     assert "40 labels were predicted, each without itself" in page.text
     epsilon = f"{model.sparsifier_.epsilon_estimate_:.2g}"
-    assert ["Epsilon of H, estimated", epsilon] in page.tables[0]
+    assert ["Epsilon of H, estimated", epsilon] in page.tables[1]
     assert not any(row[0].startswith("Residual") for row in page.tables[0])
     suggested = model.suggest_labels(20)
     assert [row[:2] for row in page.tables[1][1:]] == [

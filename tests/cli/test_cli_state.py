@@ -227,7 +227,7 @@ def test_options_of_the_answer_may_change(days: list[Path], known: Path, state: 
     assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
     shares = ["--class-prior", "odd=0.3,even=0.7"]
     result = label("--state", state, "--method", "restart", *shares)
-    assert f"{state}: --method was 'harmonic', and is 'restart' from now on" in result.stderr
+    assert f"{state}: --method was 'auto', and is 'restart' from now on" in result.stderr
     model = HFSClassifier(
         passes=1, random_state=0, method="restart", class_prior={"odd": 0.3, "even": 0.7}
     )

@@ -94,9 +94,9 @@ EXPECTED = {
     "half-life": "d06ba185b7a88b80",
     "horizon": "1e0486649053d0d8",
     "restart": "9f5bbc1f39062f27",
-    "updates": "04cab4afae7e5b72",
-    "neighbours": "175c130150e75b75",
-    "kernel": "cf6fddf15ef47654",
+    "updates": "54bb09f6f516a257",
+    "neighbours": "b1db19db4ca7fcf0",
+    "kernel": "f4298fb57b5854de",
     "numbers": "c708160a51987b49",
 }
 

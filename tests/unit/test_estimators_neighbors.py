@@ -69,7 +69,7 @@ def test_new_points_are_joined_to_their_neighbours(weights):
     new = X[::9] + 0.3
     distances, near = NearestNeighbors(n_neighbors=7, algorithm="brute").fit(X).kneighbors(new)
     w = np.ones_like(distances) if weights == "uniform" else np.exp(
-        -((distances / distances[:, -1:]) ** 2)
+        -8.0 * (distances / distances[:, -1:]) ** 2
     )  # fmt: skip
     expected = np.average(model.transduction_[near], axis=1, weights=w)
     np.testing.assert_allclose(model.predict(new), expected, rtol=1e-9)
@@ -132,7 +132,8 @@ def test_suggested_neighbours_follow_the_labels():
     X, truth = load_digits(return_X_y=True)
     X, truth = X[:900], truth[:900]
     y = np.where(np.arange(900) < 100, truth, -1)
-    advice = suggest_neighbors(X, y, candidates=(7, 400))
+    how = {"candidates": (7, 400), "weights": "uniform"}
+    advice = suggest_neighbors(X, y, **how)
     assert advice.n_neighbors == 7
     assert advice.accuracy[0] > advice.accuracy[1] + 0.05
     assert "a sparser graph does better here" in str(advice)

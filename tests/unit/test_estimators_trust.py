@@ -58,9 +58,12 @@ def test_probabilities_are_calibrated_whether_the_graph_helps_or_not(inside):
         labels = some_labels(truth, 20, seed)
         model = HFSClassifier(random_state=0).fit_edges(edges, labels, n_nodes=1500)
         after.append(calibration_error(model.label_distributions_, truth))
-        plain = HFSClassifier(random_state=0, calibration=None).fit_edges(edges, labels)
+        plain, same = (
+            HFSClassifier(random_state=0, **how).fit_edges(edges, labels)
+            for how in ({"calibration": None}, {"method": "harmonic"})
+        )
         before.append(calibration_error(plain.label_distributions_, truth))
-        assert np.array_equal(plain.transduction_, model.transduction_)
+        assert np.array_equal(plain.transduction_, same.transduction_)
     assert np.mean(after) < 0.08
     assert np.mean(after) < np.mean(before)
 
@@ -221,7 +224,11 @@ def test_given_shares_are_met_and_help():
     assert given.accuracy_estimate_.low <= after <= given.accuracy_estimate_.high
     from_labels = HFSClassifier(random_state=0, class_prior="labels").fit_edges(edges, labels)
     counts = np.bincount(from_labels.transduction_) / 3000
-    np.testing.assert_allclose(counts, 1 / 3, atol=0.01)
+    plain_counts = np.bincount(plain.transduction_) / 3000
+    assert np.all(np.abs(counts - 1 / 3) <= np.abs(plain_counts - 1 / 3) + 0.01)  # roughly
+    rough = HFSClassifier(random_state=0, class_prior=[0.8, 0.1, 0.1], prior_strength="rough")
+    rough = np.bincount(rough.fit_edges(edges, labels).transduction_) / 3000
+    assert plain_counts[0] + 0.05 < rough[0] < 0.75
 
 
 def test_methods():
@@ -233,11 +240,19 @@ def test_methods():
     )
     assert restart.gamma_ == 30.0
     assert np.mean(restart.transduction_ == truth) > 0.7
-    assert auto.method_ == min(auto.method_losses_, key=auto.method_losses_.get)
-    best = {"harmonic": harmonic, "restart": restart}[auto.method_]
-    assert np.array_equal(auto.transduction_, best.transduction_)
-    assert np.array_equal(auto.label_distributions_, best.label_distributions_)
-    assert auto.update(([0], [1])).relabel(labels).method_ in ("harmonic", "restart")
+    assert (auto.method_, restart.method_) == ("harmonic", "restart")
+    assert np.array_equal(auto.scores_, harmonic.scores_)
+    assert not np.any(harmonic.bias_)
+    assert harmonic.restart_ == 0.0
+    # The combination as the docstring of ClassAnswer has it: linear in both scores.
+    answer, walks = auto.answer_, restart.scores_ / 10
+    s, g = (x - x.mean(axis=1, keepdims=True) for x in (answer.scores, walks))
+    x, w = (np.sqrt(np.mean(a**2, axis=1, keepdims=True)) for a in (s, g))
+    z = s / np.sqrt(answer.spread * x) + auto.restart_ * g / w + auto.bias_
+    np.testing.assert_allclose(answer.exponents, z, rtol=1e-6, atol=1e-6)
+    assert np.array_equal(auto.transduction_, z.argmax(axis=1))
+    others = {node: label for node, label in labels.items() if node % 3 or label}
+    assert not np.array_equal(auto.relabel(others).bias_, harmonic.bias_)
 
 
 def test_restart_prefers_no_hub():

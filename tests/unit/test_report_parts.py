@@ -8,7 +8,12 @@ import pytest
 
 from ohmlearn import HFSClassifier, gallery
 from ohmlearn.report.label_report import draw_reliability
+<<<<<<< HEAD
 from ohmlearn.report.report_quality import group_by_probability
+=======
+from ohmlearn.report.progress import Progress
+from ohmlearn.report.report_quality import group_by_probability, group_labels
+>>>>>>> answers
 
 
 @pytest.mark.slow
@@ -35,14 +40,14 @@ def model() -> HFSClassifier:
 
 
 def test_labels_left_out_agree_with_the_estimated_accuracy(model: HFSClassifier):
-    probability, right, weights = model.answer_.left_out_labels()
+    probability, right, weights, _ = model.answer_.left_out_labels()
     assert len(right) == 40
     assert np.average(right, weights=weights) == pytest.approx(model.accuracy_estimate_.value)
     assert np.all((probability >= 0.5) & (probability <= 1.0))
 
 
 def test_groups_are_means_over_tenths(model: HFSClassifier):
-    probability, right, weights = model.answer_.left_out_labels()
+    probability, right, weights, _ = model.answer_.left_out_labels()
     groups = group_by_probability(probability, right, weights)
     assert sum(group.n_labels for group in groups) == 40
     for group in groups:
@@ -54,6 +59,16 @@ def test_groups_are_means_over_tenths(model: HFSClassifier):
         assert group.low <= group.right <= group.high
 
 
+def test_groups_by_class(model: HFSClassifier):
+    probability, right, weights, codes = model.answer_.left_out_labels()
+    groups = group_labels(probability, right, weights, codes)
+    assert [group.key for group in groups] == [0, 1]
+    for group in groups:
+        part = codes == group.key
+        assert group.n_labels == part.sum()
+        assert group.right == pytest.approx(right[part].mean())
+
+
 def test_probability_one_is_in_the_last_group():
     (group,) = group_by_probability(np.array([0.95, 1.0]), np.ones(2), np.ones(2))
     assert (group.probability, group.n_labels) == (0.975, 2)
@@ -61,7 +76,7 @@ def test_probability_one_is_in_the_last_group():
 
 def test_dots_are_at_the_groups(model: HFSClassifier):
     pytest.importorskip("matplotlib")
-    groups = group_by_probability(*model.answer_.left_out_labels())
+    groups = group_by_probability(*model.answer_.left_out_labels()[:3])
     (axes,) = draw_reliability(groups).axes
     dots = axes.collections[-1]
     expected = [(group.probability, group.right) for group in groups]

@@ -1,11 +1,13 @@
 """Edges made from points, against brute force and scikit-learn."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
-from ohmlearn import StreamingSparsifier, gallery
+from ohmlearn import Graph, HFSClassifier, StreamingSparsifier, gallery
 from ohmlearn.points import kernel_edges, knn_edges
 
 
@@ -70,16 +72,35 @@ def test_knn_of_the_papers_points():
     assert w is None
 
 
-def test_knn_self_tuning_weights():
+@pytest.mark.parametrize("gamma", [None, 1.0, 3.0])
+def test_knn_self_tuning_weights(gamma):
     x = np.random.default_rng(3).normal(size=(150, 4))
     x[:8] = x[8]  # nine copies, whose 8th neighbour is at distance 0
     k = 8
-    u, v, w = collect(knn_edges(x, n_neighbors=k, weights="gaussian"))
+    how = {} if gamma is None else {"gamma": gamma}
+    u, v, w = collect(knn_edges(x, n_neighbors=k, **how))
     _, distance = brute_force_knn(x, k)
     scale = np.sqrt(np.sort(distance, axis=1)[:, k])
     assert (scale[:9] == 0).all()
     scale[:9] = scale[9:].mean()
-    np.testing.assert_allclose(w, np.exp(-distance[u, v] / (scale[u] * scale[v])), rtol=3e-6)
+    expected = np.exp(-(gamma or 8.0) * distance[u, v] / (scale[u] * scale[v]))
+    np.testing.assert_allclose(w, np.maximum(expected, 1e-12), rtol=2e-5)
+
+
+def test_points_far_from_copies_stay_joined():
+    x = np.zeros((300, 2))
+    x[:100] += np.random.default_rng(0).normal(scale=1e-9, size=(100, 2))  # nearly copies
+    x[100:200] += 1e-3 * np.random.default_rng(1).normal(size=(100, 2))
+    x[200:] = np.random.default_rng(2).normal(size=(100, 2))
+    graph = Graph.from_batches(knn_edges(x, n_neighbors=10))
+    alone = Graph.from_batches(knn_edges(x, n_neighbors=10, weights="uniform"))
+    assert graph.n_edges == alone.n_edges
+    assert graph.weights.min() >= 0.999e-12
+    truth = np.repeat(["copy", "near", "far"], 100)
+    labels = {node: truth[node] for node in range(0, 300, 20)}
+    with warnings.catch_warnings(action="error"):  # of solves that do not converge
+        model = HFSClassifier().fit(x, [labels.get(node) for node in range(300)])
+    assert np.mean(model.transduction_[:100] == "copy") > 0.8
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -112,10 +112,10 @@ METHOD_OPTIONS = (
     ),
     cli.option(
         "--method", type=click.Choice([*METHODS, *FEATURE_METHODS]), group="Method",
-        help="How labels are predicted. From the edges alone: harmonic functions (default); random "
-        "walks with restart, which may suit graphs with hubs, such as social networks; or auto, "
-        "the one that predicts left-out labels better. With --features: logistic regression "
-        "(default), or gradient boosting, which needs more labels.",
+        help="How labels are predicted. From the edges alone: auto (default), harmonic functions "
+        "with a little of random walks with restart and a bias for each class, as predicts "
+        "left-out labels best; harmonic, these functions alone; or restart, the walks alone. With "
+        "--features: logistic regression (default), or gradient boosting, which needs more labels.",
     ),
     CLASS_PRIOR,
     cli.epsilon_option(LABEL_EPSILON),
@@ -125,11 +125,13 @@ METHOD_OPTIONS = (
         keys={
             "normalization": ("normalization", click.Choice(["stable", "cmn", "none"]), "stable"),
             "calibration": ("calibration", click.Choice(["loo", "none"]), "loo"),
+            "prior_strength": ("prior_strength", click.Choice(["exact", "rough"]), "exact"),
             **cli.SAFE,
         },
         help="A rare option; may be repeated. normalization= is how the scores of the classes are "
         "made comparable: stable (default), cmn or none. calibration=none does not fit the "
-        f"probabilities to left-out labels, as loo (default) does. {cli.SAFE_HELP}",
+        "probabilities to left-out labels, as loo (default) does. prior_strength=rough moves the "
+        f"answers half of the way to --class-prior, if that is not known well. {cli.SAFE_HELP}",
     ),
 )  # fmt: skip
 STATE = cli.option(

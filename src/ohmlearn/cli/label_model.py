@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PROPORTION = re.compile(r"\s*(.+?)=([^=,]*)(?:,|$)")  # a name may have commas and equals signs
 TREES = "hist-gradient-boosting"
-METHODS = ("harmonic", "restart", "auto")  # from the edges alone
+METHODS = ("auto", "harmonic", "restart")  # from the edges alone
 FEATURE_METHODS = ("logistic", TREES)  # with --features
 MOST_NAMES, MOST_LINES = 5, 20  # what is printed about columns
 MOST_CHECKED = 10_000  # ids that are compared with those of the edges before these are read
@@ -111,8 +111,8 @@ CLASS_PRIOR = option(
     "--class-prior", multiple=True, callback=check_prior, metavar="NAME=PROPORTION,...|labels",
     group="Method",
     help="Known proportions of the classes among all nodes, such as ham=0.7,spam=0.3, which the "
-    "answers then have; may be repeated. With labels, the proportions among the labels, if these "
-    "are many and drawn at random.",
+    "answers then have; may be repeated. With labels, the answers are moved half of the way to the "
+    "proportions among the labels, which helps if these are drawn at random.",
 )  # fmt: skip
 
 
@@ -210,6 +210,7 @@ def model_choices(options: Options, labels: dict[str, Any]) -> dict[str, Any]:
     return prior | {
         "method": options["method"] or METHODS[0],
         "gamma": "auto" if options["gamma"] is None else options["gamma"],
+        "prior_strength": options["prior_strength"],
         **{name: None if options[name] == "none" else options[name] for name in names},
     }
 

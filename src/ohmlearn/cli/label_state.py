@@ -258,7 +258,7 @@ def _solve(taken: Taken, options: Options, has_labels: bool) -> Labelling:
     """Return the model with its answer: the present one, if nothing is new."""
     found, p, problem = taken.found, taken.parameters, None
     if has_labels or p != found.parameters:
-        problem = ClassProblem.make(taken.rows, found.kept, p, found.before)
+        problem = ClassProblem.make(taken.rows, found.kept, p)
     if not taken.has_more and has_answer(found, problem):
         return found
     edges = None

@@ -53,9 +53,8 @@ def make_summary(
         summary["staleness"] = outcome.kept.staleness
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
-    dominant = answers.find_dominant()
-    if dominant is not None:
-        summary["dominant_class"] = dominant._asdict()
+    if answer.imbalance is not None:
+        summary["imbalance"] = answer.imbalance._asdict()
     summary |= measure_quality(answer)
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
@@ -64,15 +63,17 @@ def make_summary(
 
 def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
     """Return figures of an answer from the edges alone."""
+    from ohmlearn.report.report_quality import measure_combination
+
     problem = answer.problem
-    names = map(str, problem.classes.tolist())
+    names = list(map(str, problem.classes.tolist()))
     figures = {
         "passes": answer.n_iter,
         "n_contradicting": len(problem.contradicting),
         "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
         "method": problem.method,
     }
-    return figures | ({"method_losses": problem.method_losses} if problem.method_losses else {})
+    return figures | measure_combination(answer)
 
 
 def _about_features(answer: "FeatureClassAnswer", options: Options) -> dict[str, Any]:
@@ -105,8 +106,12 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    from ohmlearn.report.label_columns import Dominant
-    from ohmlearn.report.report_quality import describe_accuracy, describe_stability
+    from ohmlearn.estimators.class_proportions import Imbalance
+    from ohmlearn.report.report_quality import (
+        describe_accuracy,
+        describe_combination,
+        describe_stability,
+    )
 
     kept = summary["n_edges_kept"]
     percent = 100.0 * kept / max(1, summary["n_edges_seen"])
@@ -136,15 +141,13 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("Staleness", _staleness(summary["staleness"])))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
-    if "dominant_class" in summary:
-        lines.append(("Caution", str(Dominant(**summary["dominant_class"]))))
+    if "imbalance" in summary:
+        lines.append(("Caution", Imbalance(**summary["imbalance"]).describe("--class-prior")))
     caveats = list(summary["accuracy_caveats"])
     if summary["accuracy_estimate"] is not None:
         caveats = [describe_accuracy(summary), *caveats]
     lines += zip(["Accuracy", *[""] * len(caveats)], caveats, strict=False)
-    if "method_losses" in summary:
-        losses = ", ".join(f"{name} {loss:.3g}" for name, loss in summary["method_losses"].items())
-        lines.append(("Method", f"{summary['method']} (log-loss of left-out labels: {losses})"))
+    lines += describe_combination(summary)
     if "features" in summary:
         lines += _features(summary["features"], "time" in summary)
         epsilon = summary["epsilon_estimate"]

@@ -150,8 +150,9 @@ class ClusterCalls(Generic[Answer]):
         passes: int = 3,
         gamma: float | Literal["auto"] = "auto",
         normalization: Literal["stable", "cmn"] | None = "stable",
-        method: Literal["harmonic", "restart", "auto"] = "harmonic",
+        method: Literal["auto", "harmonic", "restart"] = "auto",
         class_prior: Any = None,
+        prior_strength: Literal["exact", "rough"] = "exact",
         calibration: Literal["loo"] | None = "loo",
         half_life: object = None,
         horizon: object = None,
@@ -176,8 +177,8 @@ class ClusterCalls(Generic[Answer]):
             DataFrame the columns node and label are used, or else the first two.
         sample_weight : dict or Series {node id: weight}, optional
             How much each label counts; by default, what the file of labels says.
-        epsilon, max_edges, passes, gamma, normalization, method, class_prior, calibration, \
-half_life, horizon, random_state
+        epsilon, max_edges, passes, gamma, normalization, method, class_prior, prior_strength, \
+calibration, half_life, horizon, random_state
             See `HFSClassifier`.
         at, since : number or date, optional
             See `HFSClassifier.fit_edges`.
@@ -220,6 +221,7 @@ half_life, horizon, random_state
             normalization=normalization,
             method=method,
             class_prior=class_prior,
+            prior_strength=prior_strength,
             calibration=calibration,
             half_life=half_life,
             horizon=horizon,

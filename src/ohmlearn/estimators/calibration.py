@@ -36,7 +36,7 @@ LEAST = 1e-150  # replaces a standard deviation of 0
 
 def spread_of(scores: Floats, there: NDArray[np.bool_]) -> float:
     """Return the root mean square of scores around the means of their rows, or 1 if it is 0."""
-    centred = _centre(scores, there)
+    centred = centre(scores, there)
     count = max(int(np.count_nonzero(there)), 1)
     spread = float(np.sqrt(np.sum(centred**2) / count))
     return spread if spread > 0.0 else 1.0
@@ -52,15 +52,22 @@ def scale_scores(scores: Floats, there: NDArray[np.bool_], spread: float) -> Flo
     `there` says whether a class has a label in the component of the node. Others get -inf; a row
     without any gets zeros. `spread` is the typical size of scores, from `spread_of`.
     """
-    centred = _centre(scores, there)
-    count = np.maximum(np.count_nonzero(there, axis=1), 1)
-    size = np.sqrt(np.einsum("ij,ij->i", centred, centred) / count)
-    exponents = centred / np.sqrt(np.where(size > 0.0, size, 1.0) * spread)[:, np.newaxis]
+    centred = centre(scores, there)
+    size = row_sizes(centred, there)
+    exponents = centred / np.sqrt(np.where(size > 0.0, size, 1.0) * spread)
     exponents[~there & there.any(axis=1, keepdims=True)] = -np.inf
     return exponents
 
 
-def _centre(scores: Floats, there: NDArray[np.bool_]) -> Floats:
+def row_sizes(centred: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Return the root mean square of each row, over the classes that are there, as a column."""
+    count = np.maximum(np.count_nonzero(there, axis=1), 1)
+    sizes: Floats = np.sqrt(np.einsum("ij,ij->i", centred, centred) / count)[:, np.newaxis]
+    return sizes
+
+
+def centre(scores: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Subtract from each row its mean over the classes that are there; others get 0."""
     known = np.where(there, scores, 0.0)
     count = np.maximum(np.count_nonzero(there, axis=1), 1)
     centred: Floats = np.where(there, known - (known.sum(axis=1) / count)[:, np.newaxis], 0.0)
@@ -91,7 +98,7 @@ class Calibration(NamedTuple):
 
     def apply(self, exponents: Floats) -> Floats:
         """Return probabilities; each row sums to 1."""
-        p = _softmax(exponents / self.temperature)
+        p = softmax(exponents / self.temperature)
         mixed: Floats = (1.0 - self.smoothing) * p + self.smoothing / p.shape[1]
         return mixed
 
@@ -99,7 +106,7 @@ class Calibration(NamedTuple):
 DEFAULT = Calibration(temperature=0.4, smoothing=0.15)  # typical of real data
 
 
-def _softmax(exponents: Floats) -> Floats:
+def softmax(exponents: Floats) -> Floats:
     p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     probabilities: Floats = p
@@ -119,12 +126,12 @@ def fit_calibration(
     n_classes = left_out.shape[1]
     fit = np.empty((len(TEMPERATURES), len(FRACTIONS)))
     for at, temperature in enumerate(TEMPERATURES):
-        p = _softmax(left_out / temperature)[:, :, np.newaxis]
+        p = softmax(left_out / temperature)[:, :, np.newaxis]
         logs = np.log((1.0 - FRACTIONS) * p + FRACTIONS / n_classes)
         fit[at] = np.einsum("i,ij,ijk->k", weights, targets, logs)
     likelihood = np.exp(fit - fit.max())
     likelihood /= likelihood.sum()
-    at_sample = [_softmax(sample / temperature) for temperature in TEMPERATURES]
+    at_sample = [softmax(sample / temperature) for temperature in TEMPERATURES]
     average = np.full(sample.shape, float(np.sum(likelihood @ FRACTIONS)) / n_classes)
     for row, p in zip(likelihood, at_sample, strict=True):
         average += float(row @ (1.0 - FRACTIONS)) * p

@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.checks.parameters import check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
+from ohmlearn.estimators.combination import Combination
 from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
+from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
@@ -30,8 +32,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     the full graph, which is never stored. With ``epsilon=None`` all edges are kept in memory.
 
     Three settings are methods of the literature: ``epsilon=None, normalization=None`` is HFS (Zhu
-    et al., 2003), ``epsilon=None`` is stable-HFS (Belkin et al., 2004), and ``passes=1`` is
-    Sparse-HFS (Calandriello et al., 2015, with ``gamma=1.0``).
+    et al., 2003), ``epsilon=None, method="harmonic"`` is stable-HFS (Belkin et al., 2004), and
+    ``passes=1, method="harmonic"`` is Sparse-HFS (Calandriello et al., 2015, with ``gamma=1.0``).
 
     Labels may be weighted by `sample_weight`, and need not be certain. The entry of a node in a
     dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as
@@ -60,7 +62,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
         ``knn``) may miss some, but is faster for more than about 100,000 points.
     kernel_gamma : float, optional
-        Parameter of "rbf"; 1 / (n_features * variance) by default.
+        How fast weights fall with the distance. For "rbf" see `kernel_edges`; 1 / (n_features *
+        variance) by default. For "knn" with Gaussian weights it is the gamma of `knn_edges`, 8 by
+        default.
     gamma : float or "auto"
         Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
         "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
@@ -77,23 +81,27 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         How scores of different classes are made comparable. "stable" makes the scores of each
         class sum to zero, "cmn" gives each class the total mass of `class_prior`, and None uses
         the scores as they are.
-    method : {"harmonic", "restart", "auto"}
-        "restart" replaces harmonic functions by random walks that start at the labels and stop with
-        probability 1 / (1 + gamma) before each step (`gamma` is 30 by default then). It may suit
-        graphs with hubs, such as social networks. "auto" uses the one of the two with the smaller
-        log-loss on labels that are left out; `method_` names it.
+    method : {"auto", "harmonic", "restart"}
+        "harmonic" is the method of `normalization`. "restart" replaces harmonic functions by random
+        walks that start at the labels and stop with probability 1 / (1 + gamma) before each step
+        (`gamma` is 30 by default then). "auto" adds to harmonic functions a little of these walks,
+        and a number for each class that makes it more or less common, both as predicts labels best
+        that are left out: `restart_` and `bias_`. It is "harmonic" if no class has two labels, and
+        if `normalization` is not "stable" or `calibration` is None.
     class_prior : array-like of shape (n_classes,), dict {class: proportion}, "labels", or None
         Known proportions of the classes among all nodes, which the labels of the nodes then have.
-        "labels" takes their proportions among the labels, which helps only if these are many and
+        "labels" takes their proportions among the labels, roughly; it helps only if these are
         drawn at random. By default no proportions are enforced; nodes without evidence get the
         proportions of the labels.
+    prior_strength : {"exact", "rough"}
+        How well `class_prior` is known. "rough" moves the answers half of the way, which is safe
+        if the proportions are wrong by up to 0.1 (half the sum of the differences).
     calibration : {"loo", None}
         "loo" fits probabilities to labels that are left out, one at a time: at most 512 of them,
         and in graphs of more than 65,000 nodes fewer, at least 32.
-        None uses the soft maximum of standardised scores, which is not calibrated. The classes of
-        nodes are the same, unless they depend on probabilities: with `class_prior`, and if
-        ``method="auto"`` then chooses another method. `accuracy_estimate_` then is that of the
-        graph in memory, also after several passes.
+        None uses the soft maximum of standardised scores of ``method="harmonic"``, which is not
+        calibrated; `accuracy_estimate_` then is that of the graph in memory, also after several
+        passes.
     tol : float
         Relative residual, and estimated relative error, at which later passes stop.
     random_state : int, Generator, RandomState or None
@@ -120,6 +128,13 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         Proportions of the classes, as given or among the labels that count, by weight.
     gamma_ : float
         The gamma in use.
+    method_ : {"harmonic", "restart"}
+        The equations of `scores_`.
+    restart_ : float
+        How much the random walks count; 0 if `method` is not "auto".
+    bias_ : ndarray of shape (n_classes,)
+        What is added for each class; zeros if `method` is not "auto". A class with one label has
+        none of its own.
     transduction_ : ndarray of shape (n_nodes,)
         Class of every node.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
@@ -180,24 +195,32 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
 
     _kind = ClassProblem
     normalization: Normalization = "stable"
-    method: Method | Literal["auto"] = "harmonic"
+    method: Method | Literal["auto"] = "auto"
     class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
+    prior_strength: Literal["exact", "rough"] = "exact"
     calibration: Literal["loo"] | None = "loo"
     problem_: ClassProblem = field(init=False)
     answer_: ClassAnswer = field(init=False)
     classes_: NDArray[Any] = field(init=False)
     contradicting_: NDArray[np.int64] = field(init=False)
     class_prior_: Floats = field(init=False)
-    method_losses_: dict[str, float] = field(init=False)
+    restart_: float = field(init=False)
+    bias_: Floats = field(init=False)
+
+    def _set(self, found: Labelling, *, warns: bool = True) -> None:
+        super()._set(found, warns=warns)
+        if warns and found.answer is not None:
+            found.class_answer.warn_imbalance()
 
     def _labels_of(self) -> dict[str, Any]:
         problem = self.problem_
         return {"classes_": problem.classes, "contradicting_": problem.contradicting}
 
     def _answers_of(self) -> dict[str, Any]:
-        found = super()._answers_of() | {"class_prior_": self.answer_.class_prior}
-        losses = self.problem_.method_losses
-        return found | ({"method_losses_": losses} if losses else {})
+        answer = self.answer_
+        added = answer.combination or Combination(0.0, np.zeros(len(answer.counts)))
+        found = {"class_prior_": answer.class_prior, "restart_": added.restart, "bias_": added.bias}
+        return super()._answers_of() | found
 
     @property
     def label_distributions_(self) -> Floats:

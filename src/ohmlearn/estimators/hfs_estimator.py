@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 POINTS = ("X_", "n_features_in_", "feature_names_in_")  # what `fit` sets besides
 ANSWERS = (
     "answer_", "scores_", "transduction_", "reached_", "residual_", "converged_", "gamma_",
-    "method_", "n_iter_", "class_prior_", "method_losses_", "mean_",
+    "method_", "n_iter_", "class_prior_", "restart_", "bias_", "mean_",
 )  # fmt: skip
 
 
@@ -329,7 +329,7 @@ optional
         y, sample_weight = self._pair_labels(y, sample_weight, by_index=by_index)
         n_nodes = self.graph_.n_nodes if now.kept.n_nodes is None else now.kept.n_nodes
         rows = self._kind.read(now.parameters, y, n_nodes, now.kept.nodes, sample_weight)
-        self._set(now.solve(self._kind.make(rows, now.kept, now.parameters, now.before)))
+        self._set(now.solve(self._kind.make(rows, now.kept, now.parameters)))
         warn_default_index(y, len(self.reached_))
         return self
 
@@ -371,7 +371,7 @@ optional
         problem, before, done = now.problem, None, 0
         assert problem is not None
         if now.answer is None:
-            problem = problem.on(kept, now.parameters, now.before)
+            problem = problem.on(kept, now.parameters)
         else:
             problem = replace(problem, parameters=now.parameters)
             if now.answer.result.passes > 0:

@@ -46,7 +46,7 @@ class Labelling(NamedTuple):
         p = self.parameters
         if problem is None:
             assert self.problem is not None
-            problem = self.problem.on(self.kept, p, self.before)
+            problem = self.problem.on(self.kept, p)
         if edges is not None and p.passes > 1 and not self.kept.holds_all_edges:
             return self.with_answer(problem, problem.answer(problem.refine(edges, p.passes - 1)))
         with phase("solving", p.verbose):

@@ -52,9 +52,7 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": lambda value: type(value) is int and value >= 1,
     "_is_settled": lambda value: type(value) is bool,  # in older files
     "method_": lambda value: value in ("harmonic", "restart"),
-    "method_losses_": lambda value: (
-        set(value) == {"harmonic", "restart"} and all(map(_is_number, value.values()))
-    ),
+    "method_losses_": lambda value: isinstance(value, dict),  # in older files
     "gamma_": lambda value: _is_number(value) and value > 0,
     "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
     "_removed_weight": lambda value: _is_number(value) and value >= 0,
@@ -110,8 +108,6 @@ def save_labelling(
             state["model_contradicting_"] = problem.contradicting
         state |= _with_prefix("labels", problem.labels._asdict())
         values |= {"method_": problem.method, "gamma_": problem.gamma}
-        if problem.method_losses:
-            values["method_losses_"] = problem.method_losses
     if found.before is not None:
         state |= _get_answer(found.before)
     if "n_features_in_" in points:
@@ -121,6 +117,7 @@ def save_labelling(
     _check_n_nodes(n_nodes, kept)
     about = {
         "class": name,
+        "version": 2,  # answers combine harmonic functions with walks, and weights are sharper
         "parameters": _get_parameters(parameters, kept.seed),
         "seed": kept.seed,
         "n_nodes": n_nodes,
@@ -233,6 +230,11 @@ def _from_state(
     }
     if parameters.get("neighbors") == "auto":  # in older files; points are not searched again
         parameters["neighbors"] = "exact"
+    if "version" not in about:  # an older file, whose answers and weights of edges were other ones
+        if "class_prior" in parameters:
+            parameters["method"] = values.get("method_", "harmonic")
+        if parameters.get("affinity") == "knn":
+            parameters["kernel_gamma"] = 1.0
     p = HFSParameters.check(name, parameters, **narrower)
     check_n_jobs(p.n_jobs)
     for one, value in values.items():
@@ -287,12 +289,11 @@ def _read_problem(
 ) -> Problem:
     labels = NodeLabels(**_take_all(arrays, "labels", LABELS))
     nodes, proportions, weights = labels
-    known: dict[str, Any] = {"method": values.get("method_", "harmonic")}
+    known: dict[str, Any] = {}
     right = np.isfinite(proportions).all()
     if kind is ClassProblem:
         known["classes"] = classes = _take(arrays, "model_classes_", None, 1)
         known["contradicting"] = _take(arrays, "model_contradicting_", np.int64, 1)
-        known["method_losses"] = values.get("method_losses_", {})
         if p.knows_proportions:
             check_proportions(p.class_prior, classes)
         right &= len(np.unique(classes)) == proportions.shape[1]

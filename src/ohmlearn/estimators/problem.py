@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
-from ohmlearn._phases import passes_before, phase
+from ohmlearn._phases import passes_before
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import (
     ARRAY,
@@ -60,7 +59,6 @@ from ohmlearn.sparsifier.sampling_error import Sample
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 
 Floats = NDArray[np.float64]
-METHODS: tuple[Method, Method] = ("harmonic", "restart")
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
@@ -91,8 +89,9 @@ class HFSParameters:
     half_life: Any = None
     horizon: Any = None
     normalization: Normalization = "stable"
-    method: Method | Literal["auto"] = "harmonic"
+    method: Method | Literal["auto"] = "auto"
     class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
+    prior_strength: Literal["exact", "rough"] = "exact"
     calibration: Literal["loo"] | None = "loo"
 
     CONSTRAINTS: ClassVar[Constraints] = {
@@ -107,8 +106,9 @@ class HFSParameters:
         "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
         "passes": (Interval(Integral, 1),),
         "normalization": (Options(("stable", "cmn")), None),
-        "method": (Options((*METHODS, "auto")),),
+        "method": (Options(("auto", "harmonic", "restart")),),
         "class_prior": (None, Options(("labels",)), ARRAY),
+        "prior_strength": (Options(("exact", "rough")),),
         "calibration": (Options(("loo",)), None),
         "tol": (Interval(Real, 0, 1, closed="neither"),),
         "random_state": RANDOM_STATE,
@@ -134,6 +134,11 @@ class HFSParameters:
         """Whether the proportions of the classes are given as numbers."""
         return self.class_prior is not None and not isinstance(self.class_prior, str)
 
+    @property
+    def matches_exactly(self) -> bool:
+        """Whether answers get the wanted proportions, and are not only moved towards them."""
+        return self.knows_proportions and self.prior_strength == "exact"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem(ABC):
@@ -155,9 +160,6 @@ class Problem(ABC):
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     # Nodes that have labels of different classes.
     contradicting: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    method: Method = "harmonic"
-    # Log-loss of left-out labels by method, if ``method="auto"``.
-    method_losses: dict[str, float] = field(default_factory=dict)
 
     # What labels mean: classes and numbers differ in these.
 
@@ -179,20 +181,23 @@ class Problem(ABC):
     def answer(self, result: HFSResult, n_iter: int | None = None) -> NodeAnswer:
         """Return what scores say; `n_iter` is the number of passes, if earlier ones count."""
 
+    @property
+    def method(self) -> Method:
+        """The equations of the scores."""
+        return "restart" if self.parameters.method == "restart" else "harmonic"
+
     # Making one.
 
     @classmethod
-    def make(
-        cls, rows: Labels, kept: KeptGraph, p: HFSParameters, before: HFSResult | None = None
-    ) -> Self:
-        """Return the problem of checked labels; solves to choose a method start at `before`."""
+    def make(cls, rows: Labels, kept: KeptGraph, p: HFSParameters) -> Self:
+        """Return the problem of checked labels."""
         rows = number_labels(rows, kept.nodes)
         known: dict[str, Any] = {}
         if rows.classes is not None:
             known = {"classes": rows.classes, "contradicting": find_contradictions(rows)}
             if len(known["contradicting"]) > 0:
                 _warn_contradicting(rows, known["contradicting"], kept.nodes)
-        return cls.pose(merge_rows(rows), kept, p, **known).settle(before)
+        return cls.pose(merge_rows(rows), kept, p, **known)
 
     @classmethod
     def pose(cls, labels: NodeLabels, kept: KeptGraph, p: HFSParameters, **more: Any) -> Self:
@@ -223,14 +228,10 @@ class Problem(ABC):
             **more,
         )
 
-    def on(self, kept: KeptGraph, p: HFSParameters, before: HFSResult | None = None) -> Self:
+    def on(self, kept: KeptGraph, p: HFSParameters) -> Self:
         """Return the problem of the same labels on the graph as it is now."""
         known = {"classes": self.classes, "contradicting": self.contradicting}
-        return self.pose(self.labels, kept, p, **known).settle(before)
-
-    def settle(self, before: HFSResult | None) -> Self:
-        """Return the problem with the method to use."""
-        return self
+        return self.pose(self.labels, kept, p, **known)
 
     @property
     def full_graph(self) -> Graph:
@@ -262,12 +263,12 @@ class Problem(ABC):
         before: HFSResult | None = None,
         leave_out: NDArray[np.int64] | None = None,
         graph: Graph | None = None,
-        tol: float = SOLVE_TOL,
+        tol: float | None = None,
     ) -> HFSResult:
         """Return the scores on the edges kept, or on another graph like it.
 
-        Starts from the columns of the result `before`, if they fit. The residual is below `tol`,
-        and below that of the parameters.
+        Starts from the columns of the result `before`, if they fit. The residual is below `tol`;
+        by default it is small, but not if labels are left out, whose scores need no more.
         """
         p, columns = self.parameters, self.columns
         graph = self.graph if graph is None else with_nodes(graph, self.graph.n_nodes)
@@ -284,7 +285,7 @@ class Problem(ABC):
             sample_weight=self.used.weights,
             method=self.method,
             leave_out=leave_out,
-            tol=min(p.tol, tol) if leave_out is None else LEFT_OUT_TOL,
+            tol=tol or (min(p.tol, SOLVE_TOL) if leave_out is None else LEFT_OUT_TOL),
             x0=x0,
             random_state=self.seed,
             n_jobs=p.n_jobs,
@@ -407,21 +408,20 @@ class ClassProblem(Problem):
     def wants_left_out(self) -> bool:
         return self.parameters.calibration == "loo"
 
-    def settle(self, before: HFSResult | None) -> Self:
-        """Return the problem with its method; "auto" is the one with the smaller loss."""
+    @property
+    def combines(self) -> bool:
+        """Whether answers combine harmonic functions with random walks and biases of classes.
+
+        Other settings are methods of the literature, which are computed as they are there.
+        """
         p = self.parameters
-        if p.method != "auto":
-            return replace(self, method=p.method)
-        loss: dict[str, float] = {}
-        with phase("choosing the method", p.verbose):
-            for method in METHODS:
-                one = replace(self, method=method)
-                loss[method] = one.answer(one.solve(before, one.labels_to_leave_out())).loss()
-        chosen = min(METHODS, key=lambda method: loss[method])
-        if p.verbose > 0:
-            both = ", ".join(f"{method} {value:.3f}" for method, value in loss.items())
-            print(f"method {chosen}: log-loss {both}", file=sys.stderr)
-        return replace(self, method=chosen, method_losses=loss)
+        stable = p.method == "auto" and p.normalization == "stable"
+        return stable and p.calibration == "loo"
+
+    @cached_property
+    def walks(self) -> Self:
+        """The problem of random walks with restart from the same labels."""
+        return replace(self, parameters=replace(self.parameters, method="restart", gamma="auto"))
 
     def answer(self, result: HFSResult, n_iter: int | None = None) -> ClassAnswer:
         return ClassAnswer(self, result, n_iter)

@@ -138,7 +138,7 @@ class StateFile:
 
         found, new = self.read_new(found, load, stream, take)
         if rows is not None:
-            problem = ClassProblem.make(rows, found.kept, found.parameters, found.before)
+            problem = ClassProblem.make(rows, found.kept, found.parameters)
         has_labels = problem is not None or found.problem is not None
         is_solved = not new.has_new and has_answer(found, problem)
         if has_labels and not is_solved:

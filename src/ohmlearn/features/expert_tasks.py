@@ -118,7 +118,8 @@ class Classes(_Task):
 
     def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
         """Return the answers of `HFSClassifier`."""
-        p = HFSParameters(tol=1e-5, n_jobs=n_jobs)  # enough to compare experts
+        # The scores alone: labels are left out here already. The tolerance is enough to compare.
+        p = HFSParameters(method="harmonic", tol=1e-5, n_jobs=n_jobs)
         problem = ClassProblem.pose(labels, kept, p, classes=np.arange(self.n_classes))
         answer = problem.answer(problem.solve(tol=p.tol))
         # The exponent takes the place of a calibration.

@@ -42,6 +42,7 @@ class FeatureClassAnswer(FeatureAnswer):
 
     has_features = True
     wanted_proportions = None
+    imbalance = None  # left-out labels have judged the features
 
     def __init__(
         self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
@@ -98,12 +99,13 @@ class FeatureClassAnswer(FeatureAnswer):
         right = labels.values[np.arange(len(codes)), codes]
         return estimate_accuracy(right, labels.weights / labels.weights.mean())
 
-    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
-        """Return probabilities of labels left out, whether they are right, and weights."""
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
+        """Return of answers for labels left out: probability, whether right, weight, and class."""
         left_out, given = self._left_out
         p = self.calibration.apply(left_out)
-        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
-        return p.max(axis=1), right, given.weights / given.weights.mean()
+        codes = np.argmax(p, axis=1)
+        right = given.values[np.arange(len(p)), codes]
+        return p.max(axis=1), right, given.weights / given.weights.mean(), codes
 
     def prediction_sets(self, alpha: float) -> Mask:
         """Return for each node the classes that hold its label with probability 1 - alpha."""

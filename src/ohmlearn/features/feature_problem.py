@@ -161,8 +161,8 @@ class GraphEstimator(BaseEstimator):
         else:
             with phase("finding neighbours", self.verbose):
                 n_neighbors = min(NEIGHBORS, n_rows - 1)
-                how = {"n_neighbors": n_neighbors, "weights": "uniform", "n_jobs": self.n_jobs}
-                graph = Graph.from_batches(KnnEdges(rows, **how))
+                edges = KnnEdges(rows, n_neighbors=n_neighbors, n_jobs=self.n_jobs)
+                graph = Graph.from_batches(edges)
         if ids is not None:
             graph.nodes = NodeTable()
             graph.nodes.add(ids)

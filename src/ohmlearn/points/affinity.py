@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._core import SMALLEST_WEIGHT
-from ohmlearn._defaults import NEIGHBORS, WEIGHTS
+from ohmlearn._defaults import KERNEL_GAMMA, NEIGHBORS, WEIGHTS
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.errors import InputError, Param, Setting
@@ -48,6 +48,7 @@ class Affinity:
                 X,
                 n_neighbors=min(self.n_neighbors, X.shape[0] - 1),  # all pairs of fewer points
                 weights=self.weights,
+                gamma=KERNEL_GAMMA if self.kernel_gamma is None else self.kernel_gamma,
                 metric=self.metric,
                 method=self.neighbors,
                 n_jobs=self.n_jobs,
@@ -113,7 +114,8 @@ class Affinity:
             weights = np.ones_like(distances)
             if self.weights == "gaussian":
                 scale = distances[:, -1:]
-                weights = np.exp(-((distances / np.where(scale > 0, scale, 1.0)) ** 2))
+                gamma = KERNEL_GAMMA if self.kernel_gamma is None else self.kernel_gamma
+                weights = np.exp(-gamma * (distances / np.where(scale > 0, scale, 1.0)) ** 2)
             ends = np.arange(0, neighbors.size + 1, k)
             entries = (weights.ravel(), neighbors.ravel(), ends)
             return scipy.sparse.csr_array(entries, shape=(new.shape[0], X.shape[0]))

@@ -72,18 +72,21 @@ def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[t
         begin = end
 
 
-def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
-    """Set the scale of points whose last neighbour is an exact copy to the mean of the others.
+def find_scales(squares: NDArray[Any], gamma: float = 1.0) -> NDArray[Any]:
+    """Return scales t with weights exp(-d² / (t_i t_j)), from squared distances of last neighbours.
 
-    The array is changed in place. If all scales are 0, all distances are, and any scale will do.
+    A point whose last neighbour is an exact copy has the mean scale of the others. If all are 0,
+    all distances are, and any scale will do.
 
     Examples
     --------
-    >>> fill_scales(np.array([1.0, 0.0, 3.0]))
+    >>> find_scales(np.array([1.0, 0.0, 9.0]))
     array([1., 2., 3.])
     """
+    scale: NDArray[Any] = np.sqrt(squares)
     positive = scale > 0
     scale[~positive] = scale[positive].mean() if positive.any() else 1
+    scale /= np.sqrt(gamma).astype(scale.dtype)
     return scale
 
 

@@ -1,6 +1,6 @@
 """What ``label`` says about each node, in one place for the table, the summary and the page."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,26 +9,6 @@ from ohmlearn.report.write_table import Coded, Column
 
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
-FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells
-DOMINANT = 0.6  # fraction of the nodes
-ODDS = 4.0  # how much more often a class must be among the answers than among the labels
-
-
-class Dominant(NamedTuple):
-    """A class that few labels gave to many nodes."""
-
-    name: str
-    n_labels: int
-    n_all_labels: int
-    fraction: float  # of the nodes that have a label
-
-    def __str__(self) -> str:
-        labels = "1 label" if self.n_labels == 1 else f"{self.n_labels} labels"
-        return (
-            f"{self.name[:30]} has {labels} of {self.n_all_labels}, but is the answer for "
-            f"{100.0 * self.fraction:.0f}% of the nodes. Is it so common? If not, give more "
-            f"labels, or the proportions of the classes (--class-prior)"
-        )
 
 
 class AnswerTable:
@@ -66,8 +46,6 @@ class AnswerTable:
         self.reached: NDArray[np.bool_] = answer.reached
         self.answered: NDArray[np.bool_] = answer.answered
         self._probabilities: Floats = answer.probabilities
-        self._n_given: Floats = answer.problem.used.values.sum(axis=0)
-        self._may_dominate = answer.wanted_proportions is None and not answer.has_features
         self._first = answer.codes(0)
         self.codes = np.where(self.answered, self._first, -1)
         self.abstained: NDArray[np.bool_] | None = None
@@ -137,24 +115,3 @@ class AnswerTable:
             columns[f"label{ending}"] = Coded(self.classes, codes[rank])
             columns[f"probability{ending}"] = np.ma.masked_invalid(probabilities[rank], copy=False)
         return columns
-
-    def find_dominant(self) -> Dominant | None:
-        """Return a class that few labels gave to most nodes, out of proportion.
-
-        The odds of the class must be four times as large among the answers as among the labels.
-        With as many labels for each class, this is 80% of the nodes for two classes, and 67% for
-        three. If proportions of the classes were asked for, the answers have these, and the result
-        is None. It is None, too, if features were used, which left-out labels have judged.
-        """
-        counts = np.array(list(self.count().values()))
-        if not self._may_dominate or counts.sum() == 0:
-            return None
-        at = int(np.argmax(counts))
-        fraction = counts[at] / counts.sum()
-        given, n_labels = self._n_given[at], self._n_given.sum()
-        others_given, others = n_labels - given, counts.sum() - counts[at]
-        out_of_proportion = counts[at] * others_given >= ODDS * others * given
-        if fraction < DOMINANT or given > FEW or others_given == 0 or not out_of_proportion:
-            return None
-        name = str(self.classes.tolist()[at])
-        return Dominant(name, max(1, round(given)), round(n_labels), float(fraction))

@@ -9,20 +9,23 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
+from ohmlearn.estimators.class_proportions import Imbalance
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.reasons import Explanation
 from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
-from ohmlearn.report.label_columns import AnswerTable, Dominant
+from ohmlearn.report.label_columns import AnswerTable
 from ohmlearn.report.reasons_page import add_reasons
 from ohmlearn.report.report_quality import (
     WORDS,
     Group,
     describe_accuracy,
+    describe_combination,
     describe_stability,
     group_by_probability,
+    group_labels,
 )
 from ohmlearn.solver import LaplacianSolver
 
@@ -71,8 +74,8 @@ def make_page(
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
     report = Report("Labels of a graph", lead)
-    if "dominant_class" in summary:
-        report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
+    if "imbalance" in summary:
+        report.add_alarm(f"{Imbalance(**summary['imbalance']).describe('--class-prior')}.")
     _add_quality(report, answer, summary)
     if "features" in summary:
         _add_features(report, summary["features"])
@@ -132,8 +135,24 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
             text += f" For more stable ones, {summary['unstable_remedy']}."
         report.add_text(text)
     if summary["accuracy_estimate"] is not None:
-        groups = group_by_probability(*answer.left_out_labels())
+        left_out = answer.left_out_labels()
+        groups = group_by_probability(*left_out[:3])
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
+        by_class = sorted(group_labels(*left_out), key=lambda group: -group.n_labels)
+        report.add_table(
+            ["answer", "left-out labels", "mean probability", "right", "95% interval"],
+            [
+                [
+                    str(answer.problem.classes[group.key])[:30],
+                    f"{group.n_labels:,}",
+                    f"{100 * group.probability:.0f}%",
+                    f"{100 * group.right:.0f}%",
+                    f"{100 * group.low:.0f}-{100 * group.high:.0f}%",
+                ]
+                for group in by_class[:MOST_CLASSES]
+            ],
+            "The same by the class of the answer: what a label of this class is worth.",
+        )
 
 
 def draw_reliability(groups: list[Group]) -> Any:
@@ -141,7 +160,7 @@ def draw_reliability(groups: list[Group]) -> Any:
     figure = new_figure(7.0, 3.4)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
-    p, right, low, high, n_labels = (np.array(values) for values in zip(*groups, strict=True))
+    _, p, right, low, high, n_labels = (np.array(one) for one in zip(*groups, strict=True))
     axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
     axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
     style_axes(axes, xlabel="probability of the label", ylabel="fraction of right labels")
@@ -179,6 +198,7 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
     }
     rows = [["Sources", ", ".join(summary["sources"][:5])]]
     rows += [[text, f"{summary[name]:,}"] for name, text in names.items() if name in summary]
+    rows += map(list, describe_combination(summary))
     if "residual" in summary:
         rows.append(["Residual on the full graph", f"{max(summary['residual']):.2g}"])
     else:

@@ -9,10 +9,13 @@ from ohmlearn.estimators.answer import FEW
 from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
 
 if TYPE_CHECKING:
+    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 Floats = NDArray[np.float64]
 N_GROUPS = 10  # of labels, by their probability
+LEAST = 0.005  # weight of random walks, and change of a proportion, that is worth a line
+MOST_BIASES = 3  # classes whose bias is printed
 ONE_CLASS = "not estimated, because there is only one class"
 TOO_FEW = "not estimated, because no class has two labels that are connected"
 WORDS = {  # the experts
@@ -52,8 +55,8 @@ def _estimate_accuracy(answer: Any) -> dict[str, Any]:
         caveats = [ROUGH]
     elif not (answer.has_features or np.ptp(counts) or answer.problem.parameters.knows_proportions):
         caveats = [
-            "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
-            "you know the proportions"
+            "labels seem chosen, not drawn (equally many for each class), so they do not tell how "
+            "common the classes are: give --class-prior if you know it"
         ]
     found = {"accuracy_estimate": answer.accuracy()._asdict(), "accuracy_caveats": caveats}
     if not answer.has_features:
@@ -93,6 +96,49 @@ def describe_stability(quality: dict[str, Any]) -> str:
     fraction = quality["unstable_share"]
     percent = f"{100 * fraction:.0f}%" if fraction >= 0.01 or fraction == 0.0 else "less than 1%"
     return f"{percent} of labels would change with another seed"
+
+
+def measure_combination(answer: "ClassAnswer") -> dict[str, Any]:
+    """Return what was added to harmonic functions, and what biases did to the classes."""
+    added, names = answer.combination, answer.problem.classes.astype(str).tolist()
+    if added is None:
+        return {}
+    by_class = {
+        "bias": added.bias,
+        "proportions": answer.proportions(),
+        "proportions_without_bias": answer.proportions(-added.bias),
+    }
+    by_name = {key: dict(zip(names, x.tolist(), strict=True)) for key, x in by_class.items()}
+    return {"restart": added.restart, **by_name}
+
+
+def describe_combination(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return lines about what was added, with the classes that biases changed most.
+
+    Of two classes, which change equally, this is the one that becomes rarer.
+
+    Examples
+    --------
+    >>> before, after = {"fair": 0.57, "fraud": 0.43}, {"fair": 0.76, "fraud": 0.24}
+    >>> combination = {"restart": 0.24, "bias": {"fair": 0.6, "fraud": -0.6}, "proportions": after}
+    >>> describe_combination(combination | {"proportions_without_bias": before})
+    [('Method', 'harmonic + 0.24 restart'), ('Bias', 'fraud -0.6: 43% -> 24% of nodes')]
+    """
+    if "restart" not in summary:
+        return []
+    lines, after = [], summary["proportions"]
+    if summary["restart"] >= LEAST:
+        lines.append(("Method", f"harmonic + {summary['restart']:.2f} restart"))
+    before = summary["proportions_without_bias"]
+    change = {name: round(abs(after[name] - before[name]), 9) for name in before}
+    by_change = sorted(before, key=lambda name: (-change[name], after[name] - before[name]))
+    shown = "; ".join(
+        f"{name[:30]} {summary['bias'][name]:+.1f}: {100 * before[name]:.0f}% -> "
+        f"{100 * after[name]:.0f}% of nodes"
+        for name in by_change[: 1 if len(before) == 2 else MOST_BIASES]
+        if change[name] >= LEAST
+    )
+    return [*lines, ("Bias", shown)] if shown else lines
 
 
 def measure_features(answer: "FeatureClassAnswer") -> dict[str, Any]:
@@ -136,7 +182,9 @@ def describe_weights(weights: dict[str, float]) -> str:
 
 
 class Group(NamedTuple):
-    """Labels of about the same probability."""
+    """Labels of about the same probability, or with answers of the same class."""
+
+    key: int  # number of the tenth, or of the class
 
     probability: float
     right: float  # fraction
@@ -147,11 +195,18 @@ class Group(NamedTuple):
 
 def group_by_probability(probability: Floats, right: Floats, weights: Floats) -> list[Group]:
     """Return groups of labels whose probabilities are between two tenths."""
-    numbers = np.minimum((probability * N_GROUPS).astype(np.intp), N_GROUPS - 1)
+    tenths = np.minimum((probability * N_GROUPS).astype(np.intp), N_GROUPS - 1)
+    return group_labels(probability, right, weights, tenths)
+
+
+def group_labels(
+    probability: Floats, right: Floats, weights: Floats, keys: NDArray[np.intp]
+) -> list[Group]:
+    """Return groups of labels with the same key, in the order of the keys."""
     groups = []
-    for number in np.unique(numbers):
-        part = numbers == number
+    for key in np.unique(keys).tolist():
+        part = keys == key
         accuracy = estimate_accuracy(right[part], weights[part])
         mean = float(np.average(probability[part], weights=weights[part]))
-        groups.append(Group(mean, *accuracy))
+        groups.append(Group(key, mean, *accuracy))
     return groups

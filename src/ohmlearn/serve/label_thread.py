@@ -167,7 +167,7 @@ class Labeller(Worker):
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
         is_weighted = any(weight != 1.0 for weight in weights.values())
         how = (y, None, kept.nodes, weights if is_weighted else None)
-        problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p, self._before)
+        problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p)
         found = Labelling(p, kept, before=self._before).solve(problem, live)
         answer, self._before = found.class_answer, found.before
         answer.warn_apart()
