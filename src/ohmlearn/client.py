@@ -253,8 +253,14 @@ class Client:
         return found
 
     def why(
-        self, node: Any, *, against: Any = None, n_labels: int = 5, n_edges: int = 20,
-        changes: bool = False, all_edges: bool = False,
+        self,
+        node: Any,
+        *,
+        against: Any = None,
+        n_labels: int = 5,
+        n_edges: int = 20,
+        changes: bool = False,
+        all_edges: bool = False,
     ) -> dict[str, Any]:
         """Return the reasons for the label of a node: "text" has them in a sentence.
 

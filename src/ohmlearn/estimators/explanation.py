@@ -364,7 +364,7 @@ class _Work:
         if self.answer.result.passes > 0:
             doubt = f"reasons from {basis} do not add up to this answer, which is that of all edges"
             return basis, f"{doubt}; {self.remedy}" if self._gap(column) > ROUGH else ""
-        if not isinstance(self.answer, ClassAnswer):
+        if not self.problem.classes.size:
             return basis, ""
         changed = self.answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
