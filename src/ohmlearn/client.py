@@ -284,14 +284,21 @@ class Client:
         query |= {name: "true" for name, value in flags.items() if value}
         return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}/why?{urlencode(query)}")
 
-    def changes(self, since: int = 0, *, limit: int = 10_000) -> dict[str, Any]:
+    def changes(
+        self, since: int = 0, *, limit: int = 10_000, reasons: bool = False
+    ) -> dict[str, Any]:
         """Return whose label changed; the answer's "next" is the `since` of the next call.
 
         A `ServerError` with status 410 means that the server does not know what has changed since
         then, for example because it was restored from a backup. Then start over: take
         "changes_next" of the answers in `status`, and `export` all labels.
+
+        With `reasons`, the first 20 changes have a "reason": what counted differently in the last
+        answer than in the one before. It is known for changes of the last answer.
         """
-        return self._ask("GET", "/v1/changes?" + urlencode({"since": since, "limit": limit}))
+        query: dict[str, Any] = {"since": since, "limit": limit}
+        query |= {"reasons": "true"} if reasons else {}
+        return self._ask("GET", f"/v1/changes?{urlencode(query)}")
 
     def suggest(self, k: int = 10) -> list[dict[str, Any]]:
         """Return nodes to label next.

@@ -45,15 +45,15 @@ def test_reasons_are_those_of_a_model_of_the_same_edges(tmp_path):
         ]
         assert found["margin"] == pytest.approx(expected.margin, rel=1e-5)
         assert sum_of(found) == pytest.approx(found["margin"], rel=1e-6)
-        assert len(found["edges"]) == 20 and len(other["edges"]) == 3
+        assert len(found["edges"]) == 20
+        assert len(other["edges"]) == 3
         assert other["against"] == "group 2"
-        assert found["changes_if"] and "changes_if" not in other
+        assert found["changes_if"]
+        assert "changes_if" not in other
 
 
 def test_nodes_without_reasons(tmp_path):
     with serving(tmp_path / "s") as service, serve(service) as server:
-        with pytest.raises(Exception, match="the first answer is being computed|is not known"):
-            service.why(1)
         names = np.array([*EDGES[0][:400].astype(str), "a/why"])
         others = np.array([*EDGES[1][:400].astype(str), "alone"])
         send(service, (names, others, np.ones(401), np.arange(401) + 1.7e9))
@@ -67,7 +67,8 @@ def test_nodes_without_reasons(tmp_path):
         assert "group 9 must be a class" in get("/v1/labels/9/why?against=group%209").message
         assert "must be false or true" in get("/v1/labels/9/why?changes=yes").message
         apart = get("/v1/labels/alone/why").json
-        assert "no label reaches it" in apart["note"] and apart["labels"] == []
+        assert "no label reaches it" in apart["note"]
+        assert apart["labels"] == []
         # A node may have the name of the address of reasons.
         assert get("/v1/labels/a%2Fwhy").json["node"] == "a/why"
         assert get(f"/v1/labels/{quote('a/why', safe='')}/why").json["node"] == "a/why"
@@ -95,8 +96,58 @@ def test_all_edges_are_those_that_are_live(tmp_path, settings):
     rest = ~gone
     edges = tuple(column[rest] for column in (columns if how else columns[:3]))
     expected = model.fit_edges(edges, LABELS).explain(200)
-    assert near["edges"] is None and "sparsifier" in near["basis"]
+    assert near["edges"] is None
+    assert "sparsifier" in near["basis"]
     assert "all edges" in found["basis"]
     assert found["margin"] == pytest.approx(expected.margin, rel=0.02)
     named = {frozenset((one["source"], one["target"])) for one in found["edges"][:3]}
     assert named <= {frozenset((one.source, one.target)) for one in expected.edges[:5]}
+
+
+def test_changes_name_what_counts_differently(tmp_path):
+    """A label that is given, edges that come, and a change that is too long ago."""
+    with serving(tmp_path / "s") as service, serve(service) as server:
+        send(service, EDGES)
+        service.put_labels(three_labels())
+        wait_for_answers(service)
+        first = service.envelope()["changes_next"]
+        assert all(
+            one["reason"] is None for one in service.changes(0, reasons=True)["changes"][20:]
+        )
+        service.put_labels([LabelRow(40, "group 2")])  # it was in group 1
+        wait_for_answers(service)
+        with Client(f"http://127.0.0.1:{server.port}") as client:
+            rows = client.changes(first, reasons=True)["changes"]
+        by_node = {row["node"]: row["reason"] for row in rows}
+        reason = by_node[40]
+        assert reason["labels"][0]["node"] == 40
+        assert reason["labels"][0]["since"] == "given"
+        assert "40 (group 2, given" in reason["text"]
+        assert "1 labels" not in reason["text"]
+        second = service.envelope()["changes_next"]
+        heavy = np.arange(1, 9) * 3 + 2  # nodes of group 2
+        send(service, (np.full(8, 58), heavy, np.full(8, 500.0), np.full(8, 1.7e9 + 9000)))
+        wait_for_answers(service)
+        (old, *_), new = (service.changes(at, reasons=True)["changes"] for at in (first, second))
+        assert "last answer only" in old["reason"]["text"]
+        for row in new:
+            assert "no label was given or taken away" in row["reason"]["text"]
+            # Differences of all contributions are the change of the margin.
+            assert abs(sum(one["fraction"] for one in row["reason"]["labels"])) < 3
+
+
+def test_differences_of_contributions_sum_to_the_change_of_the_margin(tmp_path):
+    with serving(tmp_path / "s") as service:
+        send(service, EDGES)
+        service.put_labels(three_labels())
+        wait_for_answers(service)
+        then = service.why(30, n_labels=1000)
+        other = then["against"]
+        service.put_labels([LabelRow(30, other)])
+        wait_for_answers(service)
+        now = service.why(30, n_labels=1000, against=then["label"])
+        (row,) = [x for x in service.changes(0, reasons=True)["changes"][-20:] if x["node"] == 30]
+        assert (row["before"], row["after"]) == (then["label"], other)
+        fractions = [one["fraction"] for one in row["reason"]["labels"]]
+        mine = next(x["contribution"] for x in now["labels"] if x["node"] == 30)
+        assert fractions[0] == pytest.approx(mine / (now["margin"] + then["margin"]), rel=1e-6)

@@ -97,7 +97,7 @@ class StandIn:
     def why(self, node, **how):
         return {**ENVELOPE, "node": node, "label": None, "labels": [], "text": ""}
 
-    def changes(self, since, limit=10_000):
+    def changes(self, since, limit=10_000, *, reasons=False):
         self._raise()
         return {**ENVELOPE, "changes": [], "next": since, "complete": True}
 

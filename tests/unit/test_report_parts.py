@@ -8,12 +8,7 @@ import pytest
 
 from ohmlearn import HFSClassifier, gallery
 from ohmlearn.report.label_report import draw_reliability
-<<<<<<< HEAD
-from ohmlearn.report.report_quality import group_by_probability
-=======
-from ohmlearn.report.progress import Progress
 from ohmlearn.report.report_quality import group_by_probability, group_labels
->>>>>>> answers
 
 
 @pytest.mark.slow

@@ -138,7 +138,9 @@ def _find_nodes(model: "Labelling", asked: list[str]) -> list[int]:
     ids, numbers = find_ids(nodes, NAMED, asked)
     if numbers.mask.any():
         unknown = ids[numbers.mask].tolist()
-        raise InputError(f"{len(unknown)} of the nodes to explain are in no edge: {unknown[0]!r}")
+        are = "is" if len(unknown) == 1 else "are"
+        what = f"{len(unknown)} of the nodes to explain {are} in no edge"
+        raise InputError(f"{what}: {unknown[0]!r}")
     return [int(number) for number in numbers]
 
 

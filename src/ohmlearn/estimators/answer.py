@@ -29,7 +29,13 @@ from ohmlearn.estimators.calibration import (
     spread_of,
 )
 from ohmlearn.estimators.class_proportions import Imbalance, find_imbalance
-from ohmlearn.estimators.combination import Combination, fit_combination, folds_of, scale_walks
+from ohmlearn.estimators.combination import (
+    Combination,
+    fit_combination,
+    folds_of,
+    scale_walks,
+    sizes_of_walks,
+)
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
 from ohmlearn.harmonic.posterior import posterior_std
@@ -268,6 +274,12 @@ class ClassAnswer(NodeAnswer):
             self.harmonic_exponents, self.walks.f, self.there,
         )  # fmt: skip
         return exponents
+
+    def walk_sizes(self, nodes: NDArray[np.int64]) -> Floats:
+        """Return what the scores of walks are divided by at some nodes; see `scale_walks`."""
+        scores = self.walks.f[nodes] / np.where(self.counts > 0, self.counts, 1.0)
+        there = self.there[nodes]
+        return sizes_of_walks(centre(scores, there), there, self._typical_walks)[:, 0]
 
     def _scale_walks(self, f: Floats, counts: Floats, there: Bools) -> Floats:
         return scale_walks(f / np.where(counts > 0, counts, 1.0), there, self._typical_walks)

@@ -44,11 +44,11 @@ from ohmlearn.estimators.reasons import (
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.hfs_system import HFSSolver
 from ohmlearn.harmonic.influence import Influence, find_influence, refine_influence
-from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
+    from ohmlearn.estimators.problem import Problem
 
 Floats = NDArray[np.float64]
 PASSES = 10  # over the edges at most; two to four are usual
@@ -59,6 +59,7 @@ CLOSE = 0.02  # passes end when contributions add up to the margin up to this fr
 ROUGH, UNSTABLE = 0.1, 0.05
 FLOWS = 512  # edges with the largest currents, among which paths are found
 MOST_PATHS, LEAST_SHARE = 3, 0.2
+GONE = 1e-9  # sum of the labels of a class that has none
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
 REFITS = 3  # for each kind of such sets
@@ -68,12 +69,17 @@ REMEDY = "explain(node, edges=...) computes reasons from all edges"
 class Part(NamedTuple):
     """A linear part of the margins, with a row or an entry for each explained node."""
 
-    method: Method
+    problem: Problem  # whose scores these are
     f: Floats  # scores of all nodes
-    values: Floats  # y
     sigma: Floats  # factors of the classes in phi
     slope: Floats  # the same in derivatives of the margin, which differ for logarithms
     factor: Floats  # of phi in the margin
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether the scores are those of random walks with restart."""
+        is_walk: bool = self.problem.method == "restart"
+        return is_walk
 
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
@@ -82,36 +88,46 @@ class Part(NamedTuple):
 
 
 def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
-    """Return the parts of the margins of nodes."""
+    """Return the parts of the margins of nodes: harmonic scores first."""
     from ohmlearn.estimators.answer import ClassAnswer
 
-    problem, k = answer.problem, len(asked)
-    values = problem.columns
+    problem, f = answer.problem, answer.result.f
     if not isinstance(answer, ClassAnswer):
-        ones = np.ones((k, 1))
-        return [Part(problem.method, answer.result.f, values, ones, ones, np.ones(k))]
-    rows = np.arange(k)
-    nodes, codes, others = (np.array([one[at] for one in asked]) for at in (0, 2, 3))
-    scores, exponents = answer.scores[nodes], answer.exponents[nodes]
+        ones = np.ones((len(asked), 1))
+        return [Part(problem, f, ones, ones, np.ones(len(asked)))]
+    at = np.arange(len(asked))
+    nodes, codes, others = (np.array([one[i] for one in asked]) for i in (0, 2, 3))
+
+    def between(factors: Floats) -> Floats:
+        """Return rows with the factor of the class, and minus that of the other one."""
+        rows = np.zeros((len(asked), len(answer.counts)))
+        rows[at, codes] = np.broadcast_to(factors, rows.shape)[at, codes]
+        rows[at, others] = -np.broadcast_to(factors, rows.shape)[at, others]
+        return rows
+
     # Exponents are scores times one number for each node.
-    differences = scores[rows, codes] - scores[rows, others]
-    parts = exponents[rows, codes] - exponents[rows, others]
+    scores, exponents = answer.scores[nodes], answer.harmonic_exponents[nodes]
+    differences = scores[at, codes] - scores[at, others]
+    safe = np.where(differences != 0.0, differences, 1.0)
     factor = np.where(
-        differences != 0.0, parts / np.where(differences != 0.0, differences, 1.0), 1.0
+        differences != 0.0, (exponents[at, codes] - exponents[at, others]) / safe, 1.0
     )
     weights = answer.class_factors(answer.counts)
-    sigma = np.zeros((k, len(weights)))
-    sigma[rows, codes], sigma[rows, others] = weights[codes], -weights[others]
-    if answer.kind == "stable":
-        return [Part(problem.method, answer.result.f, values, sigma, sigma, factor)]
-    f = answer.result.f[nodes]
-    p, q = f[rows, codes] * weights[codes], f[rows, others] * weights[others]
-    mean = np.where(p == q, p, (p - q) / np.where(p == q, 1.0, np.log(p) - np.log(q)))
-    slope = np.zeros_like(sigma)
-    slope[rows, codes], slope[rows, others] = 1.0 / f[rows, codes], -1.0 / f[rows, others]
-    return [
-        Part(problem.method, answer.result.f, values, sigma / mean[:, np.newaxis], slope, factor)
-    ]
+    sigma = slope = between(weights)
+    if answer.kind != "stable":  # logarithms, made linear by the logarithmic mean
+        p, q = f[nodes, codes] * weights[codes], f[nodes, others] * weights[others]
+        logs = np.where(p == q, 1.0, np.log(p) - np.log(q))
+        sigma = sigma / np.where(p == q, p, (p - q) / logs)[:, np.newaxis]
+        slope = between(1.0 / f[nodes])
+    parts = [Part(problem, f, sigma, slope, factor)]
+    added = answer.combination
+    if added is not None and added.restart > 0.0:
+        sigma = between(1.0 / np.where(answer.counts > 0, answer.counts, 1.0))
+        sizes = answer.walk_sizes(nodes)
+        parts.append(
+            Part(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
+        )
+    return parts
 
 
 def explain_nodes(
@@ -187,8 +203,13 @@ class _Asked(NamedTuple):
     other: int = -1  # the class that it is compared with; -1 if there is none
     margin: float = np.nan
     probability: float = np.nan
-    offset: float = 0.0  # of the margin that is the same at all nodes
+    offsets: tuple[tuple[str, float], ...] = ()  # parts that are the same at all nodes
     note: str = ""  # why there are no reasons
+
+    @property
+    def from_labels(self) -> float:
+        """The part of the margin that comes from labels."""
+        return self.margin - sum(value for _, value in self.offsets)
 
     @classmethod
     def about(cls, answer: NodeAnswer, node: int, label: Any, against: Any) -> _Asked:
@@ -218,8 +239,12 @@ class _Asked(NamedTuple):
                 why = f"all labels that reach it are {_plain(label)!r}"
             return cls(node, label, code, probability=probability, note=why)
         margin = float(exponents[code] - exponents[other])
-        offset = float(answer.offsets[code] - answer.offsets[other])
-        return cls(node, label, code, other, margin, probability, offset)
+        added = {"class proportions": answer.offsets}
+        if answer.combination is not None:
+            added["bias of the classes"] = answer.combination.bias
+        differences = ((name, float(each[code] - each[other])) for name, each in added.items())
+        offsets = tuple(one for one in differences if one[1] != 0.0)
+        return cls(node, label, code, other, margin, probability, offsets)
 
     def without_reasons(self, answer: NodeAnswer) -> Explanation:
         """Return an explanation that says why there are no reasons."""
@@ -262,7 +287,7 @@ class _Work:
         self.solvers = [
             HFSSolver(
                 self.graph,
-                problem.system(part.method),
+                part.problem.system(),
                 random_state=problem.seed,
                 n_jobs=problem.parameters.n_jobs,
             )
@@ -280,15 +305,17 @@ class _Work:
         source = edges.open_passes(component, "explain", p.n_jobs, self.graph.view)
         source.watched = np.empty((len(component), 0), np.float32), np.empty(0, np.int64)
 
-        def is_enough(rows: list[Influence]) -> bool:
+        def is_enough(rows: Influence) -> bool:
             check_first_pass(edges, self.graph, source, "explain(node, edges=edges)")
-            self.rows = rows
+            self.rows = [rows, *kept]
             gaps = [self._gap(column) for column in range(len(self.asked))]
             return max(gaps) <= CLOSE
 
-        found = refine_influence(self.solvers, self.nodes, source, PASSES, is_enough)
+        # Walks that are added to harmonic scores are those of the edges kept, also in the answer.
+        kept = find_influence(self.solvers[1:], self.nodes)
+        found = refine_influence(self.solvers[0], self.nodes, source, PASSES, is_enough)
         self.passes = source.passes
-        return found
+        return [found, *kept]
 
     def _contributions(self, column: int) -> Floats:
         """Return what each label contributes to the margin of a node."""
@@ -296,7 +323,10 @@ class _Work:
         for part, rows in zip(self.parts, self.rows, strict=True):
             g = self._row(rows)[self.used.nodes, column]
             total += (
-                part.factor[column] * g * self.used.weights * (part.values @ part.sigma[column])
+                part.factor[column]
+                * g
+                * self.used.weights
+                * (self.problem.columns @ part.sigma[column])
             )
         return total
 
@@ -306,7 +336,7 @@ class _Work:
     def _gap(self, column: int) -> float:
         """Return how far contributions are from adding up to the margin, relative to their size."""
         found, one = self._contributions(column), self.asked[column]
-        gap = abs(one.margin - one.offset - found.sum())
+        gap = abs(one.from_labels - found.sum())
         return float(gap / max(np.abs(found).sum(), abs(one.margin), 1e-300))
 
     # One explanation.
@@ -327,18 +357,15 @@ class _Work:
             against=self._class(one.other),
             margin=one.margin,
             labels=self._label_reasons(column, chosen, each),
-            offsets=self._offsets(one),
-            rest=float(one.margin - one.offset - each[chosen].sum()),
+            offsets=dict(one.offsets),
+            rest=float(one.from_labels - each[chosen].sum()),
             neighbors=None if near is None else self._neighbor_reasons(column, near[column]),
             edges=None if pairs is None else self._edge_reasons(column, pairs[column], n_edges),
             paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
             basis=basis,
             note=self._note(one),
-            find_changes=partial(self._find_changes, column, each),
+            find_changes=partial(self._find_changes, column),
         )
-
-    def _offsets(self, one: _Asked) -> dict[str, float]:
-        return {} if one.offset == 0.0 else {"class proportions": one.offset}
 
     def _class(self, code: int) -> Any:
         return _plain(self.problem.classes[code]) if code >= 0 else None
@@ -366,7 +393,8 @@ class _Work:
             return basis, f"{doubt}; {self.remedy}" if self._gap(column) > ROUGH else ""
         if not self.problem.classes.size:
             return basis, ""
-        changed = self.answer.fraction_unstable
+        answer: Any = self.answer  # a ClassAnswer
+        changed = answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
         return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
 
@@ -411,29 +439,28 @@ class _Work:
         classes = self.problem.classes
         return _plain(classes[np.argmax(values)]) if classes.size else float(values[0])
 
-    def _scores_left_out(self) -> Floats:
-        """Return what each label becomes where it is left out: the score that its node gets.
+    def _steps(self, column: int) -> list[Floats]:
+        """Return how leaving out each label changes the scores of a node, for each part.
 
-        NaN if it is not known. A random walk only loses the walks that end at the label.
+        With R_j the row of the node, and F the score of the label's node without it, the step is
+        R_j s_j (F - y_j); NaN if F is not known. A random walk only loses what ends at the label.
         """
-        if self.parts[0].method == "restart":
-            return np.zeros_like(self.used.values)
-        found = np.full(self.parts[0].values.shape, np.nan)
-        labels, scores, _ = self.answer.left_out_scores
-        found[labels] = scores
-        return found
-
-    def _steps(self, column: int) -> Floats:
-        """Return how leaving out each label changes the scores of a node."""
-        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
-        steps: Floats = g[:, np.newaxis] * (self._scores_left_out() - self.parts[0].values)
+        steps = []
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            left = np.zeros_like(self.problem.columns)
+            if not part.is_walk:
+                left[:] = np.nan
+                labels, scores, _ = self.answer.left_out_scores
+                left[labels] = scores
+            g = self._row(rows)[self.used.nodes, column] * self.used.weights
+            steps.append(g[:, np.newaxis] * (left - self.problem.columns))
         return steps
 
     def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
         """Return the margin without each of some labels; the others count as before."""
-        one, part = self.asked[column], self.parts[0]
-        steps = self._steps(column)[chosen] @ part.sigma[column]
-        found: Floats = one.margin + part.factor[column] * steps
+        found = np.full(len(chosen), self.asked[column].margin)
+        for part, steps in zip(self.parts, self._steps(column), strict=True):
+            found += part.factor[column] * (steps[chosen] @ part.sigma[column])
         return found
 
     # Edges.
@@ -460,7 +487,7 @@ class _Work:
         for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True):
             g, phi = self._row(rows)[:, column], part.phi(column, part.slope)
             total -= solver.system.scale * (g[u] - g[v]) * (phi[u] - phi[v])
-            if part.method == "restart":  # the degrees in D + gamma L change, too
+            if part.is_walk:  # the degrees in D + gamma L change, too
                 total -= g[u] * phi[u] + g[v] * phi[v]
         return total
 
@@ -482,7 +509,7 @@ class _Work:
         votes = np.zeros(len(ends))
         for part, solver in zip(self.parts, self.solvers, strict=True):
             phi, system = part.phi(column, part.sigma), solver.system
-            if part.method == "restart":
+            if part.is_walk:
                 phi = phi * system.scale / (1.0 + system.scale)
             elif self.problem.classes.size:
                 phi = phi - phi[system.component == system.component[node]].mean()
@@ -497,7 +524,7 @@ class _Work:
 
     def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
-        if self.parts[0].method == "restart":
+        if self.parts[0].is_walk:
             return []
         current = flows.w * self._current(column, flows.u, flows.v)
         left: dict[int, dict[int, float]] = {}
@@ -520,7 +547,7 @@ class _Work:
 
     # What would change the answer.
 
-    def _find_changes(self, column: int, each: Floats) -> list[Change]:
+    def _find_changes(self, column: int) -> list[Change]:
         """Return the smallest sets of labels found without which, or if wrong, the answer changes.
 
         Labels are taken one by one, the one that lowers the margin most first. Scores, and the
@@ -531,7 +558,7 @@ class _Work:
             return []
         found = []
         for kind in ("removed", "wrong"):
-            for labels in self._candidates(column, each, kind):
+            for labels in self._candidates(column, kind):
                 refitted = self._refit(labels, one.other if kind == "wrong" else None)
                 if (
                     refitted is not None
@@ -542,49 +569,62 @@ class _Work:
                     break
         return found
 
-    def _candidates(self, column: int, each: Floats, kind: str) -> list[list[int]]:
+    def _candidates(self, column: int, kind: str) -> list[list[int]]:
         """Return growing sets of labels, from the first that should change the answer on."""
-        one, part = self.asked[column], self.parts[0]
-        g = self._row(self.rows[0])[self.used.nodes, column] * self.used.weights
-        scores, counts = g @ part.values, self.used.weights @ part.values
-        steps, fewer = np.zeros_like(part.values), np.zeros_like(part.values)
+        one, weights, values = self.asked[column], self.used.weights, self.problem.columns
         if kind == "removed":
-            steps = np.nan_to_num(self._steps(column))
-            fewer = -self.used.weights[:, np.newaxis] * part.values
-        else:
-            moved = part.values[:, one.code]
-            steps[:, one.code], steps[:, one.other] = -g * moved, g * moved
-            fewer[:, one.code] = -self.used.weights * moved
-            fewer[:, one.other] = self.used.weights * moved
-        usable = [label for label in range(len(g)) if np.any(steps[label])]
+            steps = [np.nan_to_num(each) for each in self._steps(column)]
+            fewer = -weights[:, np.newaxis] * values
+        else:  # labels of the class become those of the other one
+            fewer = np.zeros_like(values)
+            fewer[:, one.code], fewer[:, one.other] = -values[:, one.code], values[:, one.code]
+            fewer *= weights[:, np.newaxis]
+            rows = (self._row(each)[self.used.nodes, column] for each in self.rows)
+            steps = [g[:, np.newaxis] * fewer for g in rows]
+        scores = [
+            (self._row(each)[self.used.nodes, column] * weights) @ values for each in self.rows
+        ]
+        counts = weights @ values
         taken: list[int] = []
         sets: list[list[int]] = []
+        usable = [label for label in range(len(values)) if np.any(fewer[label])]
         while usable and len(taken) < MOST_CHANGED and len(sets) < REFITS:
             margins = [
-                self._margin(column, scores + steps[label], counts + fewer[label])
+                self._margin(
+                    column,
+                    [now + step[label] for now, step in zip(scores, steps, strict=True)],
+                    counts + fewer[label],
+                )
                 for label in usable
             ]
             best = int(np.argmin(margins))
             label = usable.pop(best)
             taken.append(label)
-            scores, counts = scores + steps[label], counts + fewer[label]
+            scores = [now + step[label] for now, step in zip(scores, steps, strict=True)]
+            counts = counts + fewer[label]
             if margins[best] < 0.0:
                 sets.append(list(taken))
         return sets
 
-    def _margin(self, column: int, scores: Floats, counts: Floats) -> float:
+    def _margin(self, column: int, scores: list[Floats], counts: Floats) -> float:
         """Return the margin over all other classes, if scores of the node and counts were these."""
-        one, part = self.asked[column], self.parts[0]
         answer: Any = self.answer  # a ClassAnswer, because numbers have no other class
-        factors = answer.class_factors(counts)
-        scaled = scores * factors
-        if answer.kind != "stable":
-            scaled = np.log(np.maximum(scaled, 1e-300))
-        exponents = part.factor[column] * scaled + answer.offsets
-        exponents[(counts <= 1e-9)] = -np.inf
-        own = exponents[one.code]
-        exponents[one.code] = -np.inf
-        return float(own - exponents.max()) if np.isfinite(own) else -np.inf
+        code, present = self.asked[column].code, counts > GONE
+        exponents = answer.offsets.copy()
+        if answer.combination is not None:
+            exponents += answer.combination.bias
+        for part, now in zip(self.parts, scores, strict=True):
+            if part is not self.parts[0]:
+                scaled = now / np.where(present, counts, 1.0)
+            else:
+                scaled = now * answer.class_factors(counts)
+                if answer.kind != "stable":
+                    scaled = np.log(np.maximum(scaled, 1e-300))
+            exponents += part.factor[column] * scaled
+        if not present[code]:
+            return -np.inf
+        rivals = np.delete(exponents, code)[np.delete(present, code)]
+        return float(exponents[code] - rivals.max(initial=-np.inf))
 
     def _refit(self, labels: list[int], wrong: int | None) -> NodeAnswer | None:
         """Return the answer without some labels, or with them of another class."""

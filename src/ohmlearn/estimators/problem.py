@@ -246,10 +246,10 @@ class Problem(ABC):
         given = self.parameters.gamma
         return self.automatic_gamma() if given == "auto" else float(given)
 
-    def system(self, method: Method) -> HFSSystem:
-        """Return the equations of a method, for these labels on the edges kept."""
+    def system(self) -> HFSSystem:
+        """Return the equations of these labels on the edges kept."""
         return make_system(
-            method, self.graph, self.used.nodes, self.columns, gamma=self.gamma,
+            self.method, self.graph, self.used.nodes, self.columns, gamma=self.gamma,
             normalization=self.parameters.normalization, sample_weight=self.used.weights,
             caller="explain",
         )  # fmt: skip

@@ -56,44 +56,30 @@ def find_influence(
 
 
 def refine_influence(
-    solvers: Sequence[HFSSolver],
+    solver: HFSSolver,
     nodes: NDArray[np.int64],
     source: Passes,
     passes: int,
-    is_enough: Callable[[list[Influence]], bool],
-) -> list[Influence]:
-    """Return the rows of some nodes on all edges, by conjugate gradients; see `refine`.
+    is_enough: Callable[[Influence], bool],
+) -> Influence:
+    """Return the rows of some nodes on all edges, by conjugate gradients as in `refine`.
 
-    All systems share the passes, at least two and at most `passes`: they end when `is_enough`.
+    There are at least two passes and at most `passes`; they end when `is_enough`.
     """
-    systems = [one.system for one in solvers]
+    system = solver.system
 
-    def preconditioner(solver: HFSSolver) -> Callable[[Floats], Floats]:
-        return lambda r: solver.solve(r, PRECONDITIONER_TOL)
-
-    states = [BlockCG(_right_hand_sides(one.system, nodes), preconditioner(one)) for one in solvers]
-    found: list[Influence] = []
-    while source.passes < passes:
-        directions = [state.propose() for state in states]
-        known = [p if p is not None else np.empty((len(source.component), 0)) for p in directions]
-        product = source.multiply(np.hstack(known))
+    def multiply(x: Floats) -> Floats:
+        nonlocal system
+        product = source.multiply(x)
         if source.passes == 1 and source.degrees is not None:
-            systems = [system.with_degrees(source.degrees) for system in systems]
-        first = 0
-        for state, system, p in zip(states, systems, known, strict=True):
-            end = first + p.shape[1]
-            if end > first:
-                state.accept(p, system.multiply(p, np.ascontiguousarray(product[:, first:end])))
-            first = end
-        if source.passes < 2:
-            continue
-        found = [
-            _combine(system, nodes, system.centre(state.x.copy()))
-            for state, system in zip(states, systems, strict=True)
-        ]
-        if first == 0 or is_enough(found):
+            system = system.with_degrees(source.degrees)
+        return system.multiply(x, product)
+
+    state = BlockCG(_right_hand_sides(system, nodes), lambda r: solver.solve(r, PRECONDITIONER_TOL))
+    while state.step(multiply) and source.passes < passes:
+        if source.passes > 1 and is_enough(_combine(system, nodes, system.centre(state.x.copy()))):
             break
-    return found
+    return _combine(system, nodes, system.centre(state.x.copy()))
 
 
 def _right_hand_sides(system: HFSSystem, nodes: NDArray[np.int64]) -> Floats:

@@ -227,10 +227,12 @@ class Endpoints:
 
     # What there is to know.
 
-    async def changes(self, request: Request, since: int, limit: int) -> Any:
+    async def changes(self, request: Request, since: int, limit: int, reasons: str) -> Any:
         def answer() -> bytes:
-            return to_json(self._service.changes(since, limit))
+            return to_json(self._service.changes(since, limit, reasons=reasons == "true"))
 
+        if reasons == "true":
+            return await self._find_reasons(answer)
         return await self._in_thread(self._workers, answer)
 
     async def export(self, request: Request) -> Any:

@@ -164,6 +164,7 @@ SCHEMAS: Json = {
         before=TEXT_OR_NULL,
         after=TEXT_OR_NULL,
         probability=NUMBER_OR_NULL,
+        reason=_about({"type": ["object", "null"]}, "Why, as text and labels, if asked for."),
     ),
     "Reasons": _object(
         "node label against margin labels text note",
@@ -440,8 +441,9 @@ ENDPOINTS = (
         query=(
             QueryParameter("since", "The next of an earlier answer, or 0.", 0, (0, 2**63 - 1)),
             _limit(10_000, 100_000),
+            _flag("reasons", "Whether to say why, for 20 changes of the last answer at most."),
         ),
-        errors="410",
+        errors="410 429",
     ),
     Endpoint("GET", "/v1/export", "export", "The labels of all nodes as Parquet.",
         {"application/vnd.apache.parquet": {"schema": TEXT}},

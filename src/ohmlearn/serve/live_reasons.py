@@ -24,6 +24,11 @@ MOST_KEPT = 256  # replies of the last answer, for clients that ask again
 STABILITY_SECONDS = 60.0  # between measurements of how stable the sparsifier is: they take 4 solves
 REMEDY = "all_edges=true computes reasons from all edges"
 NO_LABELS = "there are no labels, or no edges, so there are no reasons"
+MOST_CHANGES = 20  # with reasons, in one request
+MOST_NAMED, MOST_LABELS = 3, 5
+NOT_LAST = "Reasons are known for the changes of the last answer only."
+NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
+NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
 
@@ -112,3 +117,90 @@ class Explainer:
             answer.fraction_unstable = known[1]
         else:
             self._stability = now, answer.fraction_unstable
+
+    # Changes.
+
+    def explain_changes(self, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return changes with their reasons: differences of reasons before and after.
+
+        They are known for the changes of the last answer, if the one before it is kept.
+        """
+        solved, before = self._labeller.solved, self._labeller.previous
+        numbers = find_numbers(self._nodes, [one["node"] for one in changes]).tolist()
+        found: list[dict[str, Any]] = [{**one, "reason": None} for one in changes]
+        groups: dict[tuple[Any, Any], list[int]] = {}
+        for at, one in enumerate(changes[:MOST_CHANGES]):
+            if solved is None or one["version"] != solved.answers.version:
+                found[at]["reason"] = {"text": NOT_LAST, "labels": []}
+            elif before is None:
+                found[at]["reason"] = {"text": NOT_KEPT, "labels": []}
+            else:
+                groups.setdefault((one["before"], one["after"]), []).append(at)
+        for (old, new), places in groups.items():
+            assert solved is not None
+            assert before is not None
+            nodes = [numbers[at] for at in places]
+            pairs = zip(
+                self._contributions(solved, nodes, new, old),
+                self._contributions(before, nodes, old, new), strict=True,
+            )  # fmt: skip
+            for at, (now, then) in zip(places, pairs, strict=True):
+                found[at]["reason"] = compare_reasons(changes[at], now, then)
+        return found
+
+    def _contributions(
+        self, solved: Solved, nodes: list[int], label: str | None, against: str | None
+    ) -> list[Explanation | None]:
+        """Return all contributions to a label in an answer; None if the node has no label there."""
+        answer = solved.answer
+        if answer is None or label is None:
+            return [None] * len(nodes)
+        self._know_stability(answer)
+        if against not in solved.answers.classes:
+            against = None
+        how: dict[str, Any] = {"n_labels": None, "n_edges": 0, "remedy": NO_PASSES}
+        return list(explain_nodes(answer, nodes, against=against, **how))
+
+
+def compare_reasons(
+    change: dict[str, Any], now: Explanation | None, then: Explanation | None
+) -> dict[str, Any]:
+    """Return which contributions have changed most between two answers for a node."""
+    head = f"{change['node']} changed from {change['before']!r} to {change['after']!r}"
+    if now is None:
+        return {"text": f"{change['node']} has no label any more: none reaches it.", "labels": []}
+    doubt = now.note if not now.labels else "" if then is None or then.labels else then.note
+    if doubt:
+        return {"text": f"{head}. {doubt[0].upper()}{doubt[1:]}.", "labels": []}
+    # Contributions to the former label, against the present one, count with the other sign.
+    old = {} if then is None else {one.node: one for one in then.labels}
+    new = {one.node: one for one in now.labels}
+    total = now.margin + (0.0 if then is None else then.margin)
+    rows = []
+    for node in old | new:
+        a, b = old.get(node), new.get(node)
+        was, is_now = -a.contribution if a else 0.0, b.contribution if b else 0.0
+        if a is None or b is None:
+            since = "given" if a is None else "taken away"
+        else:
+            since = "" if a.label == b.label else "changed"
+        label = (b or a).label  # type: ignore[union-attr]
+        row = {"node": node, "label": label, "before": was, "after": is_now, "since": since}
+        rows.append({**row, "fraction": (is_now - was) / total if total else None})
+    rows.sort(key=lambda row: -abs(row["after"] - row["before"]))
+    count = sum(row["since"] != "" for row in rows)
+    said = (
+        f"{count} labels were given, changed or taken away since"
+        if count
+        else "no label was given or taken away since, so it is due to edges that came or went"
+    )
+    named = ", ".join(
+        f"{row['node']} ({row['label']}{', ' + row['since'] if row['since'] else ''}, "
+        f"{100 * (row['fraction'] or 0.0):+.0f}%)"
+        for row in rows[:MOST_NAMED]
+        if abs(row["after"] - row["before"]) > 0.1 * abs(rows[0]["after"] - rows[0]["before"])
+    )
+    if change["before"] is None:
+        head = f"{change['node']} became {change['after']!r}, and had no label before"
+    text = f"{head}: {said}" + (f"; the labels that count differently are {named}" if named else "")
+    return {"text": text + ".", "labels": rows[:MOST_LABELS], "basis": now.basis}

@@ -214,8 +214,10 @@ class Service:
         numbers = find_numbers(self._log.nodes, nodes)
         return {**self.envelope(answers), "results": answers.lookup(numbers, nodes)}
 
-    def changes(self, since: int, limit: int = 10_000) -> dict[str, Any]:
+    def changes(self, since: int, limit: int = 10_000, *, reasons: bool = False) -> dict[str, Any]:
         """Return changes of labels since an earlier call, whose "next" is `since`.
+
+        With `reasons`, those of the last answer say why, up to a number of them.
 
         Refused with status 410, if they are too old to be kept, or `since` was given out after the
         backup was made from which this folder was restored.
@@ -236,6 +238,8 @@ class Service:
             )
         found, following = self._labeller.changes(since, limit)
         is_complete = following >= answers.changes_end
+        if reasons:
+            found = self._explainer.explain_changes(found)
         about = {"changes": found, "next": following, "complete": is_complete}
         return {**self.envelope(answers), **about}
 
