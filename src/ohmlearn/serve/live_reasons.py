@@ -190,7 +190,7 @@ def compare_reasons(
     rows.sort(key=lambda row: -abs(row["after"] - row["before"]))
     count = sum(row["since"] != "" for row in rows)
     said = (
-        f"{count} labels were given, changed or taken away since"
+        f"{count} label{' was' if count == 1 else 's were'} given, changed or taken away since"
         if count
         else "no label was given or taken away since, so it is due to edges that came or went"
     )
