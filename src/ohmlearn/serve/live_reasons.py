@@ -166,7 +166,7 @@ def compare_reasons(
     change: dict[str, Any], now: Explanation | None, then: Explanation | None
 ) -> dict[str, Any]:
     """Return which contributions have changed most between two answers for a node."""
-    head = f"{change['node']} changed from {change['before']!r} to {change['after']!r}"
+    head = f'{change["node"]} changed from "{change["before"]}" to "{change["after"]}"'
     if now is None:
         return {"text": f"{change['node']} has no label any more: none reaches it.", "labels": []}
     doubt = now.note if not now.labels else "" if then is None or then.labels else then.note
@@ -201,6 +201,6 @@ def compare_reasons(
         if abs(row["after"] - row["before"]) > 0.1 * abs(rows[0]["after"] - rows[0]["before"])
     )
     if change["before"] is None:
-        head = f"{change['node']} became {change['after']!r}, and had no label before"
+        head = f'{change["node"]} became "{change["after"]}", and had no label before'
     text = f"{head}: {said}" + (f"; the labels that count differently are {named}" if named else "")
     return {"text": text + ".", "labels": rows[:MOST_LABELS], "basis": now.basis}

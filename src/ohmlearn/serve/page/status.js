@@ -4,6 +4,7 @@ import { addRate, drawRate, showConfidence } from "./charts.js";
 import { makeChip, setClasses, showClasses } from "./classes.js";
 import { calm, find, make, setText } from "./elements.js";
 import { formatCount, formatDuration, formatShare, isNumber } from "./text.js";
+import { openReasons } from "./why.js";
 
 const N_CHANGES = 9;
 
@@ -115,7 +116,9 @@ function showChanges(changes) {
     if (!item) {
       const how = make("span", "how", makeChip(change.before), make("span", "arrow", make("span", "hidden", "became")));
       how.append(makeChip(change.after), make("span", "sure", formatShare(change.probability)));
-      item = make("li", isFirst ? "" : "new", make("span", "node", String(change.node)));
+      const name = Object.assign(make("button", "link node", String(change.node)), { type: "button" });
+      name.addEventListener("click", () => openReasons(change.node, change.before));
+      item = make("li", isFirst ? "" : "new", name);
       item.append(make("span", "when"), how);
       item.dataset.key = key;
     }
