@@ -24,6 +24,7 @@ from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.nodes import NodeTable
+from ohmlearn.serve.accuracy_watch import AccuracyWatch
 from ohmlearn.serve.answer_store import (
     Answers,
     Changes,
@@ -95,6 +96,7 @@ class Labeller(Worker):
         self.solved: Solved | None = None
         self.previous: Solved | None = None  # for reasons of changes, if it is not large
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
+        self.accuracy = AccuracyWatch()
         self.n_labels = self._database.count_labels()
         self.n_answers = self.n_changes = self.n_unused = 0
         self.notes: list[str] = []
@@ -140,6 +142,7 @@ class Labeller(Worker):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             kept, answer, answers = self._solve(moment)
+            self.accuracy.see(time.time(), answer)
         self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
         seconds = time.perf_counter() - start
         answers = replace(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -300,6 +301,7 @@ class Service:
             **{name: self._intake.counts[name] for name in SHOWN_COUNTS},
             "answers": self.envelope(),
             "confidence": answers.histogram,
+            "accuracy": labeller.accuracy.status(),
             "n_unreached": answers.n_nodes - sum(sizes),
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
@@ -324,6 +326,8 @@ class Service:
         error = (self._certifier.last or {}).get("epsilon") or 0.0
         kafka = {} if self.kafka is None else self.kafka.status()
         n_waiting = sum(part["lag"] or 0 for part in kafka.get("partitions", []))
+        accuracy = self._labeller.accuracy
+        estimate = accuracy.last or dict.fromkeys(("value", "low", "high"), math.nan)
         n_letters, lag = kafka.get("dead_letters", 0), self.envelope()["lag_edges"]
         return {
             **{f"{name}_total": (intake.counts[name], text) for name, text in COUNTS.items()},
@@ -349,6 +353,14 @@ class Service:
             ),
             "staleness": (
                 answers.staleness, "How far removals have taken the sparsifier from the edges."
+            ),
+            "accuracy_estimate": (
+                estimate["value"], "Estimated fraction of labels that are right."
+            ),
+            "accuracy_low": (estimate["low"], "Lower end of its 95% interval."),
+            "accuracy_high": (estimate["high"], "Upper end of its 95% interval."),
+            "accuracy_alarm": (
+                accuracy.alarm is not None, "1 if the estimate has fallen below its usual interval."
             ),
             "memory_bytes": (memory_bytes(), "Memory of the process."),
             "kafka_messages_total": (

@@ -1,6 +1,6 @@
 // Shows the status: problems, counters, classes, charts, recent changes.
 
-import { addRate, drawRate, showConfidence } from "./charts.js";
+import { addRate, drawRate, showAccuracy, showConfidence } from "./charts.js";
 import { makeChip, setClasses, showClasses } from "./classes.js";
 import { calm, find, make, setText } from "./elements.js";
 import { formatCount, formatDuration, formatShare, isNumber } from "./text.js";
@@ -31,6 +31,7 @@ export function showStatus(next) {
   showCounters(next);
   showClasses(classes, next.n_unreached ?? 0);
   showConfidence(next);
+  showAccuracy(next);
   showChanges(next.recent_changes ?? []);
   showFacts(next);
   showVersions();
@@ -57,11 +58,13 @@ function showLines(id, tag, lines) {
   find(id).replaceChildren(...lines.map((line) => make(tag, "", line)));
 }
 
-function showProblems({ problems = [], read_only: readOnly, notes = [] }) {
+function showProblems({ problems = [], read_only: readOnly, notes = [], accuracy }) {
   const lines = [...problems];
+  const alarm = accuracy?.alarm;
   if (readOnly && !problems.length) {
     lines.unshift("The disk is full: new edges and labels are refused. Answers are still given.");
   }
+  if (alarm) lines.push(`${alarm[0].toUpperCase()}${alarm.slice(1)}.`);
   showLines("problems", "p", lines);
   showLines("notes", "li", notes);
 }
