@@ -252,14 +252,53 @@ class Client:
             found += self._ask("POST", "/v1/labels:lookup", {"nodes": part})["results"]
         return found
 
-    def changes(self, since: int = 0, *, limit: int = 10_000) -> dict[str, Any]:
+    def why(
+        self,
+        node: Any,
+        *,
+        against: Any = None,
+        n_labels: int = 5,
+        n_edges: int = 20,
+        changes: bool = False,
+        all_edges: bool = False,
+    ) -> dict[str, Any]:
+        """Return the reasons for the label of a node: "text" has them in a sentence.
+
+        Parameters
+        ----------
+        node : int or str
+            The node to explain.
+        against : str, optional
+            Explain why it is not of this class; by default, of the second most likely one.
+        n_labels, n_edges : int
+            How many labels and edges to return, the largest contributions first.
+        changes : bool
+            Whether to find which labels would have to go, or be wrong, for another label.
+        all_edges : bool
+            Whether the server may read all edges. This is needed if "note" says that those kept are
+            too few; it takes seconds, and the server does it for one request at a time.
+        """
+        query: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
+        query |= {} if against is None else {"against": against}
+        flags = {"changes": changes, "all_edges": all_edges}
+        query |= {name: "true" for name, value in flags.items() if value}
+        return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}/why?{urlencode(query)}")
+
+    def changes(
+        self, since: int = 0, *, limit: int = 10_000, reasons: bool = False
+    ) -> dict[str, Any]:
         """Return whose label changed; the answer's "next" is the `since` of the next call.
 
         A `ServerError` with status 410 means that the server does not know what has changed since
         then, for example because it was restored from a backup. Then start over: take
         "changes_next" of the answers in `status`, and `export` all labels.
+
+        With `reasons`, the first 20 changes have a "reason": what counted differently in the last
+        answer than in the one before. It is known for changes of the last answer.
         """
-        return self._ask("GET", "/v1/changes?" + urlencode({"since": since, "limit": limit}))
+        query: dict[str, Any] = {"since": since, "limit": limit}
+        query |= {"reasons": "true"} if reasons else {}
+        return self._ask("GET", f"/v1/changes?{urlencode(query)}")
 
     def suggest(self, k: int = 10) -> list[dict[str, Any]]:
         """Return nodes to label next.

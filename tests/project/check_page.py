@@ -216,6 +216,43 @@ def check_versions(page: Page) -> None:
     expect(page.locator("#suggest-of")).to_have_text(of_now)
 
 
+def check_reasons(page: Page) -> None:
+    """Reasons open from the search, a suggestion, a change, the map, and another label."""
+    dialog, text = page.locator("#why"), page.locator("#why-text")
+    ways = (
+        page.locator("#suggest .who button").first,
+        page.locator("#changes li", has_not_text="none").locator("button").first,
+    )
+    for number, button in enumerate(ways):
+        button.click()
+        expect(text).to_contain_text(" is ")
+        page.screenshot(path=OUT / f"why-{number}.png")
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+    given = page.locator("#changes li button").first.inner_text()
+    page.locator("#search-node").fill(given)
+    page.keyboard.press("Enter")
+    expect(text).to_contain_text(f"{given} is ")
+    if page.locator("#why-all").is_visible():
+        page.locator("#why-all").click()
+        expect(page.locator("#why-basis")).to_contain_text("all edges")
+    page.locator("#why-more").click()
+    expect(page.locator("#why-more")).to_be_hidden()
+    assert page.locator("#why-picture circle").count() >= 2
+    page.locator("#why-labels button").first.click()
+    expect(page.locator("#why-title")).not_to_have_text(f"Why {given}?")
+    page.locator("#why-close").click()
+    page.locator("#search-node").fill(HOSTILE)
+    page.keyboard.press("Enter")
+    expect(page.locator("#why-state")).to_contain_text("is not known")
+    page.keyboard.press("Escape")
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Space")
+    expect(text).to_contain_text(" is ")
+    page.keyboard.press("Escape")
+
+
 def check_hover(page: Page) -> None:
     """Point at a place with nodes, and read who is there."""
     box = page.locator("#map").bounding_box()
@@ -325,8 +362,9 @@ def check() -> None:
             check_live(address, watched)
             check_labelling(address, watched.page)
             check_versions(watched.page)
+            check_reasons(watched.page)
             check_hover(watched.page)
-            watched.close(address)
+            watched.close(address, allowed="status of 40[04]")
             check_looks(address, browser)
         check_tokens(browser, Path(folder))
         check_reconnection(browser)

@@ -40,6 +40,7 @@ REQUESTS = [
     ("DELETE", "/v1/labels", JSON, b'{"nodes": ["a"]}'),
     ("POST", "/v1/labels:lookup", JSON, b'{"nodes": ["a", "b"]}'),
     ("GET", "/v1/labels/a", {}, None),
+    ("GET", "/v1/labels/a/why", {}, None),
     ("DELETE", "/v1/labels/a", {}, None),
     ("GET", "/v1/changes", {}, None),
     ("GET", "/v1/export", {}, None),
@@ -93,7 +94,10 @@ class StandIn:
         row = {"known": True, "label": None, "given": False}
         return {**ENVELOPE, "results": [{"node": node, **row} for node in nodes]}
 
-    def changes(self, since, limit=10_000):
+    def why(self, node, **how):
+        return {**ENVELOPE, "node": node, "label": None, "labels": [], "text": ""}
+
+    def changes(self, since, limit=10_000, *, reasons=False):
         self._raise()
         return {**ENVELOPE, "changes": [], "next": since, "complete": True}
 

@@ -570,6 +570,11 @@ class ClassAnswer(NodeAnswer):
                 problem.full_graph, self.decision_scores, others, AMPLITUDE, unlabelled
             )
 
+    @cached_property
+    def fraction_unstable(self) -> float:
+        """The fraction of all labels that another sample of edges would change."""
+        return float(np.mean(self.stability))
+
     def _scores_on_replicate(self, number: int) -> Floats:
         problem = self.problem
         graph = problem.sample.replicate(number, AMPLITUDE)

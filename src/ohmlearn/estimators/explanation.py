@@ -66,6 +66,7 @@ REFITS = 3  # for each kind of such sets
 # Nodes that are explained together, and rows of them in memory: more of them share passes.
 BLOCK, ENTRIES = 16, 1 << 22
 PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
+REMEDY = "explain(node, edges=...) computes reasons from all edges"
 
 
 class MarginPart(NamedTuple):
@@ -138,8 +139,11 @@ def explain_nodes(
     edges: Edges | None = None,
     n_labels: int | None = 5,
     n_edges: int = 20,
+    remedy: str = REMEDY,
 ) -> list[Explanation]:
     """Return the reasons for the answers of some nodes, given by number; they share all work.
+
+    `remedy` is said if too few edges are kept for reasons.
 
     1. If only some edges are kept and all can be read, bring answer and rows to all edges.
     2. Solve for the rows of all nodes together.
@@ -161,7 +165,7 @@ def explain_nodes(
     for first in range(0, len(clear), size):
         with phase("finding reasons", problem.parameters.verbose):
             some = clear[first : first + size]
-            work = _Work(answer, labels, some, source, max(n_edges, FLOWS))
+            work = _Work(answer, labels, some, source, max(n_edges, FLOWS), remedy)
             for column, one in enumerate(some):
                 found[one.node] = work.explanation(column, n_labels, n_edges)
     return [found.get(one.node) or one.without_reasons(answer) for one in asked]
@@ -276,9 +280,10 @@ class _Work:
         asked: list[_Asked],
         edges: Edges | None,
         n_pairs: int,
+        remedy: str,
     ) -> None:
         self.answer, self.labels, self.asked, self.edges = answer, labels, asked, edges
-        self.n_pairs = n_pairs
+        self.n_pairs, self.remedy = n_pairs, remedy
         self.problem = problem = answer.problem
         self.graph, self.used = problem.graph, problem.used
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
@@ -379,16 +384,15 @@ class _Work:
             return "all edges", ""
         fraction = self.graph.n_edges / max(1, self.problem.n_edges_seen)
         basis = f"the sparsifier with {min(fraction, 1):.0%} of the edges"
-        remedy = "explain(node, edges=...) computes reasons from all edges"
         if self.answer.result.passes > 0:
             doubt = f"reasons from {basis} do not add up to this answer, which is that of all edges"
-            return basis, f"{doubt}; {remedy}" if self._gap(column) > ROUGH else ""
+            return basis, f"{doubt}; {self.remedy}" if self._gap(column) > ROUGH else ""
         answer = self.answer
         if not isinstance(answer, ClassAnswer):
             return basis, ""
-        changed = float(np.mean(answer.stability))
+        changed = answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
-        return basis, f"reasons from {basis}; {remedy}" if changed > UNSTABLE else ""
+        return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
 
     def _note(self, one: _Asked) -> str:
         at = np.flatnonzero(self.used.nodes == one.node)

@@ -69,6 +69,11 @@ class Answers:
         found[rows] = self.probabilities[rows, self.codes[rows]]
         return found
 
+    def label_of(self, number: int) -> str | None:
+        """Return the label of a node; None if no label reaches it."""
+        code = int(self.codes[number]) if 0 <= number < self.n_nodes else -1
+        return self.classes[code] if code >= 0 else None
+
     def envelope(self) -> dict[str, Any]:
         """Return which edges the answers reflect, and how old they are."""
         time_of_edge = None if self.latest == float("-inf") else self.latest

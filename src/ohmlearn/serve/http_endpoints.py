@@ -2,7 +2,7 @@
 
 Figures that are there are answered on the event loop. Everything that may take or wait longer, such
 as decoding a body or storing labels, is done in threads. Look-ups of a few nodes have their own
-threads, so that they do not wait for other requests.
+threads, so that they do not wait for other requests; so have reasons, which take solves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 FEW_BYTES = 4 << 10  # of a body with nodes; those of larger ones are looked up with other work
 SMALL_BODY = 64 << 10  # bytes that are parsed on the event loop
-LABELS_PREFIX = b"/v1/labels/"
+LABELS_PREFIX, WHY = b"/v1/labels/", b"/why"
 MOST_LABELS = 100_000  # in one request
 
 
@@ -66,6 +66,8 @@ class Endpoints:
         self._decoders = ThreadPoolExecutor(2, "ohmlearn-decode")
         self._workers = ThreadPoolExecutor(4, "ohmlearn-http")
         self._lookups = ThreadPoolExecutor(2, "ohmlearn-lookup")
+        self._reasoners = ThreadPoolExecutor(2, "ohmlearn-reasons")
+        self._n_reasons = 0  # requests that wait for them
         how = limits, self._decoders
         self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *how)
         self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *how)
@@ -101,7 +103,7 @@ class Endpoints:
 
     def close(self) -> None:
         """End the threads, when there are no requests any more."""
-        for pool in (self._decoders, self._workers, self._lookups):
+        for pool in (self._decoders, self._workers, self._lookups, self._reasoners):
             pool.shutdown()
 
     # Edges.
@@ -187,6 +189,27 @@ class Endpoints:
             raise Refused(404, f"node {node!r} is not known; no edge has it")
         return answer | result
 
+    async def why(self, request: Request, changes: str, all_edges: str, **how: Any) -> Any:
+        if not request.scope["raw_path"].endswith(WHY):  # the id of a node may end with it, escaped
+            return await self.label(request)
+        node = self._node_of(request, WHY)
+        how |= {"changes": changes == "true", "all_edges": all_edges == "true"}
+
+        def answer() -> bytes:
+            return to_json(self._service.why(node, **how))
+
+        return await self._find_reasons(answer)
+
+    async def _find_reasons(self, work: Callable[[], bytes]) -> bytes:
+        """Do work that takes solves, if not too much of it is waiting already."""
+        if self._n_reasons >= self._limits.reasons:
+            raise Refused(429, f"{self._n_reasons} requests wait for reasons already")
+        self._n_reasons += 1
+        try:
+            return await self._in_thread(self._reasoners, work)
+        finally:
+            self._n_reasons -= 1
+
     async def look_up(self, request: Request) -> Any:
         limits = self._limits
 
@@ -198,15 +221,18 @@ class Endpoints:
             pool = self._lookups if n_bytes <= FEW_BYTES else self._workers
             return await self._in_thread(pool, answer, body)
 
-    def _node_of(self, request: Request) -> int | str:
-        return read_path_node(request, LABELS_PREFIX, self._service.id_kind, self._limits.id_bytes)
+    def _node_of(self, request: Request, suffix: bytes = b"") -> int | str:
+        how = LABELS_PREFIX, suffix, self._service.id_kind, self._limits.id_bytes
+        return read_path_node(request, *how)
 
     # What there is to know.
 
-    async def changes(self, request: Request, since: int, limit: int) -> Any:
+    async def changes(self, request: Request, since: int, limit: int, reasons: str) -> Any:
         def answer() -> bytes:
-            return to_json(self._service.changes(since, limit))
+            return to_json(self._service.changes(since, limit, reasons=reasons == "true"))
 
+        if reasons == "true":
+            return await self._find_reasons(answer)
         return await self._in_thread(self._workers, answer)
 
     async def export(self, request: Request) -> Any:

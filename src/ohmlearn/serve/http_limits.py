@@ -56,6 +56,7 @@ class Limits:
     stop_seconds: float = 2.0  # for bodies that are being read when the server stops
     event_clients: int = 64
     exports: int = 4  # at the same time
+    reasons: int = 16  # requests that wait for them
     max_connections: int = 12_000
 
 

@@ -238,13 +238,15 @@ def batch_id_of(request: Request, given: str | None) -> str | None:
     return given
 
 
-def read_path_node(request: Request, prefix: bytes, id_kind: str | None, longest: int) -> Node:
-    """Return the id of a node at the end of a path; it may contain escaped slashes."""
+def read_path_node(
+    request: Request, prefix: bytes, suffix: bytes, id_kind: str | None, longest: int
+) -> Node:
+    """Return the id of a node between two parts of a path; it may contain escaped slashes."""
     path: bytes = request.scope["raw_path"]
-    if not path.startswith(prefix):
+    if not (path.startswith(prefix) and path.endswith(suffix)):
         raise Refused(404, "there is nothing at this address")
     try:
-        text = unquote_to_bytes(path[len(prefix) :]).decode("utf-8")
+        text = unquote_to_bytes(path[len(prefix) : len(path) - len(suffix)]).decode("utf-8")
     except UnicodeDecodeError:
         raise Refused(400, "the id of the node is not UTF-8") from None
     return _as_node(text, id_kind, longest, None)

@@ -164,6 +164,35 @@ SCHEMAS: Json = {
         before=TEXT_OR_NULL,
         after=TEXT_OR_NULL,
         probability=NUMBER_OR_NULL,
+        reason=_about({"type": ["object", "null"]}, "Why, as text and labels, if asked for."),
+    ),
+    "Reasons": _object(
+        "node label against margin labels text note",
+        node=NODE,
+        label=TEXT_OR_NULL,
+        against=TEXT_OR_NULL,
+        probability=NUMBER_OR_NULL,
+        margin=_about(NUMBER_OR_NULL, "How far the label is before the other class."),
+        labels=_list(
+            _object(
+                "node label contribution fraction",
+                node=NODE,
+                label=TEXT,
+                contribution=_about(NUMBER, "In the unit of the margin."),
+                fraction=NUMBER_OR_NULL,
+                if_removed=_about(NUMBER_OR_NULL, "The margin without this label."),
+                distance={"type": ["integer", "null"]},
+            )
+        ),
+        offsets={"type": "object", "additionalProperties": NUMBER},
+        rest=_about(NUMBER, "Contributions of all other labels."),
+        neighbors={"type": ["array", "null"]},
+        edges={"type": ["array", "null"]},
+        paths=_list(_object("nodes share", nodes=_list(NODE), share=NUMBER)),
+        basis=_about(TEXT, "Which edges this is computed from."),
+        note=_about(TEXT, "What else is to be said, for example why there are no reasons."),
+        text=_about(TEXT, "The reasons in a sentence."),
+        changes_if=_list({"type": "object"}),
     ),
     "Status": {"type": "object", "description": "Figures about the service."},
     "Map": _object(
@@ -282,6 +311,10 @@ def _limit(default: int, most: int) -> QueryParameter:
     return QueryParameter("limit", "At most so many.", default, (1, most))
 
 
+def _flag(name: str, about: str) -> QueryParameter:
+    return QueryParameter(name, about, "false", choices=("false", "true"))
+
+
 PAGE_FILES = {path.removeprefix("/page/"): file for path, file in PAGE.items() if path != "/"}
 PAGE_TYPES = sorted({kind.partition(";")[0] for _, kind in PAGE_FILES.values()})
 PATH_PARAMETERS: dict[str, Json] = {
@@ -385,6 +418,17 @@ ENDPOINTS = (
         _answers(results=_list(_ref("Result"))),
         body=NODES, errors="408 413 415 429 503",
     ),
+    Endpoint("GET", "/v1/labels/{id}/why", "why", "Why a node has its label.",
+        _json({"allOf": [_ref("Envelope"), _ref("Reasons")]}),
+        query=(
+            QueryParameter("against", "Another class; by default the second most likely one."),
+            QueryParameter("n_labels", "How many labels.", 5, (1, 1000)),
+            QueryParameter("n_edges", "How many edges.", 20, (0, 500)),
+            _flag("changes", "Whether to find what would change the label; takes six refits."),
+            _flag("all_edges", "Whether to read all edges, if not all are kept; takes passes."),
+        ),
+        errors="404 429 503",
+    ),
     Endpoint("GET", "/v1/labels/{id}", "label", "The label of one node.",
         _json({"allOf": [_ref("Envelope"), _ref("Result")]}),
         errors="404",
@@ -397,8 +441,9 @@ ENDPOINTS = (
         query=(
             QueryParameter("since", "The next of an earlier answer, or 0.", 0, (0, 2**63 - 1)),
             _limit(10_000, 100_000),
+            _flag("reasons", "Whether to say why, for 20 changes of the last answer at most."),
         ),
-        errors="410",
+        errors="410 429",
     ),
     Endpoint("GET", "/v1/export", "export", "The labels of all nodes as Parquet.",
         {"application/vnd.apache.parquet": {"schema": TEXT}},

@@ -24,6 +24,7 @@ from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.nodes import NodeTable
+from ohmlearn.serve.accuracy_watch import AccuracyWatch
 from ohmlearn.serve.answer_store import (
     Answers,
     Changes,
@@ -38,6 +39,7 @@ from ohmlearn.serve.settings import Settings
 
 N_RECENT = 50  # changes that the page shows
 LONGEST_REST = 60.0  # seconds
+MOST_EDGES, MOST_CELLS = 5_000_000, 5_000_000  # of an answer that is kept after the next one
 logger = logging.getLogger(__name__)
 
 
@@ -53,6 +55,12 @@ class Solved(NamedTuple):
     def graph(self) -> Graph:
         """The edges kept, with all labelled nodes."""
         return self.kept.graph if self.answer is None else self.answer.problem.full_graph
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there is memory for another one: edges take 24 bytes, scores 8 several times."""
+        cells = self.answers.n_nodes * max(1, len(self.answers.classes))
+        return self.graph.n_edges <= MOST_EDGES and cells <= MOST_CELLS
 
 
 class Labeller(Worker):
@@ -86,7 +94,9 @@ class Labeller(Worker):
         self._answered = (-1, -1)  # versions of the sparsifier and of the labels
         self.answers = self._recorded = folder.load_answers()  # whose changes are stored
         self.solved: Solved | None = None
+        self.previous: Solved | None = None  # for reasons of changes, if it is not large
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
+        self.accuracy = AccuracyWatch()
         self.n_labels = self._database.count_labels()
         self.n_answers = self.n_changes = self.n_unused = 0
         self.notes: list[str] = []
@@ -132,6 +142,7 @@ class Labeller(Worker):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             kept, answer, answers = self._solve(moment)
+            self.accuracy.see(time.time(), answer)
         self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
         seconds = time.perf_counter() - start
         answers = replace(
@@ -140,6 +151,8 @@ class Labeller(Worker):
         self.problem = self._unused
         answers = self._publish(answers)
         self._answered = (moment.version, labels_version)
+        before = self.solved
+        self.previous = before if before is not None and before.is_small else None
         self.solved = Solved(kept, answer, moment, answers)
 
     def _solve(self, moment: LogSnapshot) -> tuple[KeptGraph, ClassAnswer | None, Answers]:

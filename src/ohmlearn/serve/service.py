@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import COUNTS, Intake
 from ohmlearn.serve.label_thread import Labeller
+from ohmlearn.serve.live_reasons import Explainer
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.service_threads import Sampler, Worker
@@ -66,6 +68,7 @@ class Service:
         self._follower = self._log.follower()
         self._sampler = Sampler(self._follower, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
+        self._explainer = Explainer(self._labeller, self._log.nodes)
         seed, n_jobs = self._folder.seed, self.settings.n_jobs
         self._surveyor = Surveyor(self._labeller, self._log.nodes, seed, n_jobs)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
@@ -212,8 +215,10 @@ class Service:
         numbers = find_numbers(self._log.nodes, nodes)
         return {**self.envelope(answers), "results": answers.lookup(numbers, nodes)}
 
-    def changes(self, since: int, limit: int = 10_000) -> dict[str, Any]:
+    def changes(self, since: int, limit: int = 10_000, *, reasons: bool = False) -> dict[str, Any]:
         """Return changes of labels since an earlier call, whose "next" is `since`.
+
+        With `reasons`, those of the last answer say why, up to a number of them.
 
         Refused with status 410, if they are too old to be kept, or `since` was given out after the
         backup was made from which this folder was restored.
@@ -234,8 +239,15 @@ class Service:
             )
         found, following = self._labeller.changes(since, limit)
         is_complete = following >= answers.changes_end
+        if reasons:
+            found = self._explainer.explain_changes(found)
         about = {"changes": found, "next": following, "complete": is_complete}
         return {**self.envelope(answers), **about}
+
+    def why(self, node: int | str, **how: Any) -> dict[str, Any]:
+        """Return the reasons for the label of a node; see `Explainer.why`."""
+        solved, found = self._explainer.why(node, **how)
+        return {**self.envelope(solved.answers), **found}
 
     def export(self) -> Iterator[bytes]:
         """Yield a Parquet file with the labels of all nodes, in parts."""
@@ -289,6 +301,7 @@ class Service:
             **{name: self._intake.counts[name] for name in SHOWN_COUNTS},
             "answers": self.envelope(),
             "confidence": answers.histogram,
+            "accuracy": labeller.accuracy.status(),
             "n_unreached": answers.n_nodes - sum(sizes),
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
@@ -313,6 +326,8 @@ class Service:
         error = (self._certifier.last or {}).get("epsilon") or 0.0
         kafka = {} if self.kafka is None else self.kafka.status()
         n_waiting = sum(part["lag"] or 0 for part in kafka.get("partitions", []))
+        accuracy = self._labeller.accuracy
+        estimate = accuracy.last or dict.fromkeys(("value", "low", "high"), math.nan)
         n_letters, lag = kafka.get("dead_letters", 0), self.envelope()["lag_edges"]
         return {
             **{f"{name}_total": (intake.counts[name], text) for name, text in COUNTS.items()},
@@ -338,6 +353,14 @@ class Service:
             ),
             "staleness": (
                 answers.staleness, "How far removals have taken the sparsifier from the edges."
+            ),
+            "accuracy_estimate": (
+                estimate["value"], "Estimated fraction of labels that are right."
+            ),
+            "accuracy_low": (estimate["low"], "Lower end of its 95% interval."),
+            "accuracy_high": (estimate["high"], "Upper end of its 95% interval."),
+            "accuracy_alarm": (
+                accuracy.alarm is not None, "1 if the estimate has fallen below its usual interval."
             ),
             "memory_bytes": (memory_bytes(), "Memory of the process."),
             "kafka_messages_total": (

@@ -12,6 +12,7 @@ let certificates = [];
 export function redrawCharts(status) {
   drawRate();
   showConfidence(status);
+  showAccuracy(status);
   if (certificates.length) showCertificates();
 }
 
@@ -87,6 +88,46 @@ export async function refreshCertificates() {
   } catch (error) {
     if (!(error instanceof Failure)) reportOnce(error); // otherwise the next event tries again
   }
+}
+
+// The estimated accuracy with its interval, as far back as the service remembers.
+export function showAccuracy({ accuracy }) {
+  const svg = find("accuracy");
+  const last = accuracy?.estimate;
+  svg.toggleAttribute("hidden", !last);
+  if (!last) {
+    setText("accuracy-text", "Not estimated: this needs two connected labels of a class, and two classes.");
+    return;
+  }
+  const interval = `${formatShare(last.low)} to ${formatShare(last.high)}`;
+  const rough = accuracy.is_rough ? " Rough: there are few labels." : "";
+  setText(
+    "accuracy-text",
+    `About ${formatShare(last.value)} (${interval}), estimated from ${formatCount(last.n_labels)} labels that are left out.${rough}`,
+  );
+  const [width, height] = sizeOf(svg);
+  if (!width) return;
+  const points = accuracy.history.filter((one) => isNumber(one.value));
+  const [left, right, ground] = [38, width - 6, height - 18];
+  const first = points[0].at;
+  const span = Math.max(1e-9, points.at(-1).at - first);
+  const least = Math.max(0, Math.floor(10 * Math.min(...points.map((one) => one.low)) - 0.5) / 10);
+  const x = (at) => (points.length < 3 || span < 1 ? right - 4 : left + ((right - left - 4) * (at - first)) / span);
+  const y = (value) => ground - ((ground - 6) * (value - least)) / (1 - least || 1);
+  const trace = (list, name) => list.map((one) => `${x(one.at).toFixed(1)} ${y(one[name]).toFixed(1)}`).join("L");
+  const parts = [least, (1 + least) / 2, 1].flatMap((value) => [
+    draw("path", { class: "axis", d: `M${left} ${y(value)}H${right}` }),
+    draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, formatShare(value)),
+  ]);
+  parts.push(draw("path", { class: "area", d: `M${trace(points, "low")}L${trace([...points].reverse(), "high")}Z` }));
+  parts.push(draw("path", { class: "line", d: `M${trace(points, "value")}` }));
+  parts.push(draw("circle", { class: accuracy.alarm ? "point bound" : "point", cx: x(last.at), cy: y(last.value), r: 3 }));
+  if (span > 60) {
+    const [from, to] = formatTimes([first, last.at]);
+    parts.push(draw("text", { x: left, y: height - 3 }, from));
+    parts.push(draw("text", { x: right, y: height - 3, "text-anchor": "end" }, to));
+  }
+  svg.replaceChildren(...parts);
 }
 
 function formatTimes(times) {

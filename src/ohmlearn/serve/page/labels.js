@@ -5,6 +5,7 @@ import { find, make } from "./elements.js";
 import { map } from "./map.js";
 import { Failure, call, callJson, reportOnce } from "./service.js";
 import { showVersions, status } from "./status.js";
+import { openReasons } from "./why.js";
 
 const N_SUGGESTIONS = 6;
 
@@ -66,7 +67,10 @@ function makeSuggestion({ node, reason }) {
   input.autocomplete = "off";
   const button = Object.assign(make("button", "", "Label"), { type: "submit" });
   button.ariaLabel = `Label ${node}`;
-  const who = make("span", "who", make("b", "", String(node)), make("small", "", reason ?? ""));
+  const name = Object.assign(make("button", "link", make("b", "", String(node))), { type: "button" });
+  name.ariaLabel = `Why ${node}?`;
+  name.addEventListener("click", () => openReasons(node));
+  const who = make("span", "who", name, make("small", "", reason ?? ""));
   const form = make("form", "row", who, input, button);
   const item = make("li", "", form);
   item.dataset.node = JSON.stringify(node);

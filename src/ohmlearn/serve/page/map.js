@@ -6,6 +6,7 @@ import { calm, find, make, setText } from "./elements.js";
 import { moveNodes, placeNew } from "./layout.js";
 import { showVersions } from "./status.js";
 import { formatCount, formatShare, isNumber } from "./text.js";
+import { openReasons } from "./why.js";
 
 class CommunityMap {
   // `heat` scales the forces and cools down.
@@ -33,7 +34,9 @@ class CommunityMap {
     canvas.addEventListener("pointerleave", () => this.setHovered(null));
     canvas.addEventListener("click", (event) => {
       this.hover(event);
-      if (this.hovered) this.focus(this.hovered, true);
+      if (!this.hovered) return;
+      this.focus(this.hovered, true);
+      openReasons(this.hovered.id);
     });
     canvas.addEventListener("keydown", (event) => this.steer(event));
     canvas.addEventListener("blur", () => this.focus(null));
@@ -163,6 +166,10 @@ class CommunityMap {
       this.focus(this.focused, true);
       find("other-label").focus();
       event.preventDefault();
+    }
+    if (event.key === " " && this.focused) {
+      event.preventDefault();
+      openReasons(this.focused.id);
     }
     if (!way || !this.present?.length) return;
     event.preventDefault();

@@ -4,6 +4,7 @@
 //   elements.js, text.js     elements of the page; numbers as text
 //   service.js               requests and the stream of events
 //   classes.js, charts.js    the table of classes; charts in SVG
+//   why.js                   the reasons for a label
 //   status.js                the status, with the classes and charts
 //   layout.js, drawing.js    the forces of the map; the canvas
 //   map.js                   the map

@@ -1,9 +1,10 @@
 // Shows the status: problems, counters, classes, charts, recent changes.
 
-import { addRate, drawRate, showConfidence } from "./charts.js";
+import { addRate, drawRate, showAccuracy, showConfidence } from "./charts.js";
 import { makeChip, setClasses, showClasses } from "./classes.js";
 import { calm, find, make, setText } from "./elements.js";
 import { formatCount, formatDuration, formatShare, isNumber } from "./text.js";
+import { openReasons } from "./why.js";
 
 const N_CHANGES = 9;
 
@@ -30,6 +31,7 @@ export function showStatus(next) {
   showCounters(next);
   showClasses(classes, next.n_unreached ?? 0);
   showConfidence(next);
+  showAccuracy(next);
   showChanges(next.recent_changes ?? []);
   showFacts(next);
   showVersions();
@@ -56,11 +58,13 @@ function showLines(id, tag, lines) {
   find(id).replaceChildren(...lines.map((line) => make(tag, "", line)));
 }
 
-function showProblems({ problems = [], read_only: readOnly, notes = [] }) {
+function showProblems({ problems = [], read_only: readOnly, notes = [], accuracy }) {
   const lines = [...problems];
+  const alarm = accuracy?.alarm;
   if (readOnly && !problems.length) {
     lines.unshift("The disk is full: new edges and labels are refused. Answers are still given.");
   }
+  if (alarm) lines.push(`${alarm[0].toUpperCase()}${alarm.slice(1)}.`);
   showLines("problems", "p", lines);
   showLines("notes", "li", notes);
 }
@@ -115,7 +119,9 @@ function showChanges(changes) {
     if (!item) {
       const how = make("span", "how", makeChip(change.before), make("span", "arrow", make("span", "hidden", "became")));
       how.append(makeChip(change.after), make("span", "sure", formatShare(change.probability)));
-      item = make("li", isFirst ? "" : "new", make("span", "node", String(change.node)));
+      const name = Object.assign(make("button", "link node", String(change.node)), { type: "button" });
+      name.addEventListener("click", () => openReasons(change.node, change.before));
+      item = make("li", isFirst ? "" : "new", name);
       item.append(make("span", "when"), how);
       item.dataset.key = key;
     }
