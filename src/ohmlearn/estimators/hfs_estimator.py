@@ -4,8 +4,6 @@ The estimators are a thin layer with the interface of scikit-learn. They check a
 labelling job, and show what it found as attributes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
