@@ -1,5 +1,7 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -63,9 +65,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
         ``knn``) may miss some, but is faster for more than about 100,000 points.
     kernel_gamma : float, optional
-        How fast weights fall with the distance. For "rbf" see `kernel_edges`; 1 / (n_features *
-        variance) by default. For "knn" with Gaussian weights it is the gamma of `knn_edges`, 8 by
-        default.
+        How fast weights fall with the distance. For "rbf" it is what scikit-learn calls gamma, 1 /
+        (n_features * variance) by default. For "knn" with Gaussian weights it is the gamma of
+        `knn_edges`, 8 by default.
     gamma : float or "auto"
         Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
         "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
@@ -123,8 +125,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
-        arrays below are in this order. A class may have only labels of nodes without an edge; it
-        is then treated as a class without labels, and only these nodes get it.
+        arrays below are in this order. If all nodes that are labelled with some class have no
+        edge, they keep this class, and no other node gets it.
     class_prior_ : ndarray of shape (n_classes,)
         Proportions of the classes, as given or among the labels that count, by weight.
     gamma_ : float

@@ -1,5 +1,7 @@
 """The classifier for nodes that have features and edges."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
