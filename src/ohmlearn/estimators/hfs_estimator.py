@@ -417,11 +417,11 @@ optional
 
         Examples
         --------
-        >>> from ohmlearn import HFSClassifier, gallery
-        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(6), {0: "a", 5: "b"})
-        >>> why = model.explain(1)
+        >>> from ohmlearn import HFSClassifier
+        >>> edges = [("ann", "bob"), ("bob", "cy"), ("cy", "dee"), ("dee", "eve")]
+        >>> model = HFSClassifier(random_state=0).fit_edges(edges, {"ann": "x", "eve": "y"})
+        >>> why = model.explain("bob")
         >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
-        [(0, 'a', 0.67), (5, 'b', 0.33)]
         >>> print(why.text())
         """
         answer, kept = self.answer_, self.kept_
