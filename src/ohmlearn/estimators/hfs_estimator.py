@@ -422,7 +422,11 @@ optional
         >>> model = HFSClassifier(random_state=0).fit_edges(edges, {"ann": "x", "eve": "y"})
         >>> why = model.explain("bob")
         >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
+        [('eve', 'y', 0.6), ('ann', 'x', 0.4)]
         >>> print(why.text())
+        bob is "x" (91%), not "y": 1 of its 2 neighbours leans to "x". For it: the label ann (+40%
+        of the margin); the distance from the "y" label eve (+60%). It would be "y" without the
+        label of ann.
         """
         answer, kept = self.answer_, self.kept_
         names = list(node) if isinstance(node, list | tuple | set | np.ndarray) else [node]
