@@ -331,7 +331,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         p >= 0.6: 10 nodes are "left", about 100% of them right (63-100%);
         this is about 100% of all "left" (63-100%)
         >>> [(one.node, round(one.probability, 2)) for one in review.borderline["left"]]
-        [(19, 0.92), (17, 0.95)]
+        [(19, 0.89), (17, 0.95)]
         >>> print(model.relabel({0: "left", 39: "right"}).review().changed_since(review))
         0 of 40 nodes have another label
         """
