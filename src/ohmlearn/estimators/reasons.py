@@ -221,7 +221,7 @@ class Explanation:
             is_far = self._is_class and (one.label == self.label) != (sign > 0)
             other = one.label if is_far or (self._is_class and one.label != self.label) else None
             name = f"{one.node}{OWN}" if one.node == self.node else str(one.node)
-            groups.setdefault((is_far, other), []).append(name + self._percent(one))
+            groups.setdefault((is_far, other), []).append(name + self._part(one))
         found = []
         for (is_far, other), names in sorted(groups.items(), key=lambda item: item[0][0]):
             what = "the " + ("" if other is None else f"{quote(other)} ") + "label"
@@ -234,7 +234,7 @@ class Explanation:
             found.append("many labels with a small part each")
         return found
 
-    def _percent(self, one: LabelReason) -> str:
+    def _part(self, one: LabelReason) -> str:
         if not self._is_class:
             return f" ({_show(one.label)}, {one.contribution:+.2g})"
         return self._percent(one.contribution)
