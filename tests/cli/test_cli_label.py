@@ -158,7 +158,7 @@ def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: P
     assert "energies in H are " in found.text
     command = " ".join(found.text.replace("\\\n", "").split())  # it may be several lines
     assert f"ohmlearn label {edges} --labels {labels} --certify" in command
-    assert ["Edges seen", "19,335"] in found.tables[0]
+    assert ["Edges seen", "19,335"] in found.tables[1]
 
 
 def test_report_of_many_classes_with_odd_names(files: tuple[Path, Path], tmp_path: Path):
