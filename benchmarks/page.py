@@ -6,8 +6,8 @@
     ...
     <!-- end of figures -->
 
-of that page, of the README, and of docs/defaults.md, choosing.md and calibration.md. A test
-compares the blocks with the results.
+of that page, of the README, and of docs/defaults.md, choosing.md, calibration.md and guides/why.md.
+A test compares the blocks with the results.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks import (
     feature_tables,
     forgetting_tables,
     label_tables,
+    reason_tables,
     solver_tables,
     stream_tables,
     trust_tables,
@@ -33,7 +34,10 @@ from benchmarks.results import FOLDER, Results
 PAGE = ROOT / "docs" / "benchmarks.md"
 FILLED = (
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("defaults", "choosing", "calibration")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("defaults", "choosing", "calibration", "guides/why")
+    ),
     PAGE,
 )
 BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -69,6 +73,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     **trust_tables.BLOCKS,
     **forgetting_tables.BLOCKS,
     **feature_tables.BLOCKS,
+    **reason_tables.BLOCKS,
     "mean accuracy": label_tables.accuracy_means,
     "large sets": label_tables.large_sets,
     "edges": label_tables.edge_table,

@@ -14,7 +14,7 @@ SUITES = (
     "label_cost", "labels", "advice", "trust", "scaling", "solver", "resistance", "sparsifier",
     "hindsight", "streams", "active", "estimates", "forgetting", "edge_log",
     "windows", "half_life", "neighbors", "multi_class", "smoothing", "features",
-    "feature_dense", "feature_scale", "cores", "serve",
+    "feature_dense", "feature_scale", "cores", "serve", "reasons",
 )  # fmt: skip
 
 

@@ -51,6 +51,10 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         [],
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
+    "reasons": (
+        [],
+        ["--points=600", "--explained=5", "--cost-nodes=1e4", "--sets", "digits", "cora"],
+    ),
     "forgetting": ([], ["--draws=2", "--months=2"]),
     "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),
     "features": ([], ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"]),

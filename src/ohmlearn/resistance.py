@@ -1,5 +1,7 @@
 """Effective resistances: distances between nodes that take all paths into account."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

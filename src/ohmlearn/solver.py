@@ -1,5 +1,7 @@
 """Solving (L + D) x = b for a graph Laplacian L and a diagonal D >= 0."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

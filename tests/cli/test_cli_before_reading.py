@@ -101,7 +101,7 @@ CASES = [
     (f"{LABEL} --half-life 1d --horizon 3d", "--half-life and --horizon are different ways"),
     (f"{LABEL} --since 2026-01-01 --time nope", "has no column 'nope'"),
     (f"{LABEL} --read latest=5", "--read latest=5 needs times"),
-    (f"{LABEL} --certify", "--certify needs --report"),
+    (f"{LABEL} --option certify=yes", "--option certify= needs --report"),
     (f"{LABEL} -o labels.xls", "labels.xls: the name must end in one of .parquet"),
     (f"{LABEL} --state labels.csv", "--state labels.csv would overwrite what is read"),
     (f"{LABEL} --state names.txt", "names.txt"),

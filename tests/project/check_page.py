@@ -357,6 +357,11 @@ def post(address: str, path: str, content: Any) -> None:
     urllib.request.urlopen(request, timeout=20).close()
 
 
+def read_percent(page: Page) -> int:
+    """Return the estimated accuracy that the page shows."""
+    return int(re.findall(r"About (\d+)", page.locator("#accuracy-text").inner_text())[0])
+
+
 def check_accuracy(browser: Browser, folder: Path) -> None:
     """The estimate of the accuracy falls when labels are wrong on purpose, and the page says so."""
     draw = random.Random(0)
@@ -378,10 +383,10 @@ def check_accuracy(browser: Browser, folder: Path) -> None:
         expect(page.locator("#accuracy-text")).to_contain_text("from 78 labels")
         expect(page.locator("#problems")).to_be_empty()
         expect(page.locator("#accuracy path.line")).to_have_count(1)
-        right = int(re.search(r"About (\d+)", page.locator("#accuracy-text").inner_text())[1])
+        right = read_percent(page)
         give_labels(0, 40, shift=1)
         expect(page.locator("#problems")).to_contain_text("estimated accuracy has fallen")
-        wrong = int(re.search(r"About (\d+)", page.locator("#accuracy-text").inner_text())[1])
+        wrong = read_percent(page)
         assert wrong < right - 10, (right, wrong)
         page.screenshot(path=OUT / "wrong.png", full_page=True)
         give_labels(0, 40)

@@ -27,7 +27,16 @@ def make_page(folder: Path) -> Path:
     edges, labels, page = folder / "edges.csv", folder / "labels.csv", OUT / "page.html"
     np.savetxt(edges, np.column_stack([u, v]), "%d", ",", header="u,v", comments="")
     labels.write_text("node,label\n0,cost $5\n1,cost $5\n210,<b>rye\n360,wheat\n")
-    command = ["label", edges, "--labels", labels, "-o", folder / "out.csv", "--certify"]
+    command = [
+        "label",
+        edges,
+        "--labels",
+        labels,
+        "-o",
+        folder / "out.csv",
+        "--option",
+        "certify=yes",
+    ]
     command += ["--report", page]
     result = CliRunner().invoke(main, [str(part) for part in command])
     if result.exit_code != 0:

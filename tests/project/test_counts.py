@@ -75,7 +75,7 @@ def count_private() -> int:
                     used.append((package, node.attr))
             elif isinstance(node, ast.Name | ast.arg):
                 defined[package].add(node.arg if isinstance(node, ast.arg) else node.id)
-    own = ("_core", "_replace", "_asdict")
+    own = ("_core", "_replace", "_asdict", "_fields")
     return sum(name not in defined[package] and name not in own for package, name in used)
 
 

@@ -1,6 +1,8 @@
 """Reasons of labels: compared with dense inverses, finite differences and refits."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -209,6 +211,26 @@ def test_all_edges_are_read_where_some_were_dropped() -> None:
         assert len(ends[0] & ends[1]) >= 8
         assert {one.weight for one in why.edges} == {1.0}
         assert why.basis.startswith("all edges, read in")
+
+
+def test_answers_of_one_pass_say_what_they_rest_on() -> None:
+    """On a graph of which enough edges are kept; otherwise reasons are withheld."""
+    a, b = np.triu_indices(120, 1)
+    weights = np.where((a < 60) == (b < 60), 1.0, 0.05)
+    y = {0: "a", 1: "a", 60: "b", 61: "b"}
+    for most, said in ((4000, ""), (300, "reasons from the sparsifier")):
+        model = HFSClassifier(max_edges=most, passes=1, random_state=0)
+        why = model.fit_edges((a, b, weights), y).explain(10)
+        assert why.note.startswith(said)
+        assert bool(why.labels) == (said == "")
+        assert why.edges is None
+
+
+def test_explained_models_can_be_copied() -> None:
+    model = HFSClassifier(random_state=0).fit_edges(gallery.path(600), {0: "a", 599: "b"})
+    before = model.explain(17)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.explain(17) == before
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

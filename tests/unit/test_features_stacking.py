@@ -476,3 +476,24 @@ def test_estimators_are_not_in_files(tmp_path):
     HFSClassifier().fit_edges(BLOCKS, {0: 0, N - 1: 1}).save(tmp_path / "other.ohm")
     with pytest.raises(ValueError, match="holds no GraphFeatureClassifier"):
         GraphFeatureClassifier.load(tmp_path / "other.ohm")
+
+
+def test_reasons_are_what_experts_add():
+    graph = gallery.stochastic_blocks([30, 30], 0.3, bridges=5, random_state=0)
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0], [1.0]], 30, axis=0) + rng.normal(0, 0.6, (60, 1))
+    y = {node: "ab"[node // 30] for node in (0, 5, 9, 30, 38, 50)}
+    model = GraphFeatureClassifier(random_state=0).fit_edges(graph, X, y)
+    for why in model.explain([3, 20, 40, 55]):
+        values = dict(zip(model.classes_, model.answer_.values[why.node], strict=True))
+        assert why.margin == pytest.approx(values[why.label] - values[why.against])
+        assert sum(why.experts.values()) == pytest.approx(why.margin, abs=1e-6)
+        assert why.label == model.transduction_[why.node]
+        assert why.graph.labels
+        assert str(why).startswith(f'{why.node} is "{why.label}"')
+    with pytest.raises(ValueError, match="must be a class other than the answer"):
+        model.explain(3, against="c")
+    numbers = GraphFeatureRegressor(random_state=0)
+    numbers.fit_edges(graph, X, {node: float(node) for node in y})
+    why = numbers.explain(20)
+    assert sum(why.experts.values()) == pytest.approx(numbers.transduction_[20], rel=1e-6)

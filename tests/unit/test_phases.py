@@ -44,7 +44,6 @@ def test_a_labelling_goes_through_its_phases():
         "solving on the edges kept",
         "refining, pass 2 of 3",
         "refining, pass 3 of 3",
-        "fitting the model of left-out labels",
     ]
     more = Seen()
     with watch(more):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn._arrays_file import write_whole
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_command import METHOD_OPTIONS
 from ohmlearn.cli.label_model import open_to_label, read_label_file, warn_doubts
@@ -159,6 +158,8 @@ def _write(found: "list[Explanation]", options: cli.Options) -> None:
     """Write reasons as JSON lines, as a page, or as sentences."""
     changes = not options["no_changes"]
     if options["output"] != "-":
+        from ohmlearn._arrays_file import write_whole
+
         lines = (one.to_json(changes=changes) + "\n" for one in found)
         write_whole(options["output"], "".join(lines).encode())
     if options["report"]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 1000  # of probabilities
 MANY = 20  # classes; if most nodes have their own, they may be the other ends of edges
-MOST_PASSES = 20  # of --certify
+MOST_PASSES = 20  # of certify=yes
 
 
 class LabelOutcome(NamedTuple):
@@ -92,14 +92,9 @@ OUTPUT_OPTIONS = (
         help="Write a page about the result to this file.",
     ),
     cli.option(
-        "--explain", type=cli.Wanted(), metavar="top:N|borderline:N", group="Output",
+        "--explain", type=cli.ExplainedNodes(), metavar="top:N|borderline:N", group="Output",
         help="Add a column with the reasons for the N surest nodes of each class, or for the N "
         "nodes with the closest classes; and a part of the page of --report.",
-    ),
-    cli.option(
-        "--certify", is_flag=True, group="Output", needs="--report",
-        help="Measure the sparsifier for the page of --report. This reads EDGES up to "
-        f"{MOST_PASSES} more times.",
     ),
 )  # fmt: skip
 METHOD_OPTIONS = (
@@ -121,7 +116,8 @@ METHOD_OPTIONS = (
     cli.MAX_EDGES,
     cli.option(
         "--option", "rare", cls=cli.KeyValues, group="Method",
-        keys={**MODEL_KEYS, **cli.SAFE}, help=f"{MODEL_KEYS_HELP} {cli.SAFE_HELP}",
+        keys={**MODEL_KEYS, "certify": ("certify", click.BOOL, False), **cli.SAFE},
+        help=f"{MODEL_KEYS_HELP} {cli.SAFE_HELP}",
     ),
 )  # fmt: skip
 STATE = cli.option(
@@ -180,6 +176,8 @@ def label(**options: Any) -> None:
     if options["state"] is not None and options["cluster"] is not None:
         raise click.UsageError("--cluster and --state cannot be used together")
     check_feature_options(options)
+    if options["certify"] and not options["report"]:
+        raise click.UsageError("--option certify= needs --report")
     check_outputs(outputs, *options["edges"], options["labels_file"], options["features_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
@@ -324,7 +322,7 @@ def check_classes(
 def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate | str":
     """Measure the sparsifier for the page, or return why not."""
     if not options["certify"]:
-        return "The sparsifier was not measured; --certify does this."
+        return "The sparsifier was not measured; --option certify=yes does this."
     if not edges.rereadable:
         return "Not measured, because edges from a pipe cannot be read again."
     from ohmlearn.certificate import certify

@@ -53,8 +53,9 @@ def make_summary(
         summary["staleness"] = outcome.kept.staleness
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
-    if answer.imbalance is not None:
-        summary["imbalance"] = answer.imbalance._asdict()
+    imbalance = answer.find_imbalance()
+    if imbalance is not None:
+        summary["imbalance"] = imbalance._asdict()
     summary |= measure_quality(answer)
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)

@@ -203,7 +203,7 @@ class Fraction(click.FloatRange):
 fraction = Fraction()
 
 
-class Wanted(click.ParamType[Any]):
+class ExplainedNodes(click.ParamType[Any]):
     """Which nodes to explain, and how many: top:20 or borderline:20."""
 
     name = "wanted"

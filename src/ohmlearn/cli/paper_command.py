@@ -85,8 +85,8 @@ def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 
     Labels 12,100 points from four of them, on graphs of 0.7 to 73 million edges that are streamed
-    and never stored, and on their sparsifiers. Takes about six minutes of processor time and 4 GiB,
-    most of it to store graphs for comparison.
+    and never stored, and on their sparsifiers. Takes about six minutes of processor time. Most of
+    it, and the peak memory of 3.2 GiB, is for graphs that are stored for comparison.
     """
     from ohmlearn.checks.parameters import require_extra
 

@@ -7,15 +7,16 @@ These hold for all sources; tests/contract/test_edges_protocol.py checks them on
    numbers are the ids.
 2. Valid. Arrays are one-dimensional, contiguous and equally long; `u` and `v` are int32 or int64,
    both alike, and not negative; `w` is float32 or float64 in [0, 1e27], or None, which means that
-   all are 1; `t` is float64 and finite. Whoever makes a batch of foreign data has checked its
-   form. Kernels trust ids and weights, so whoever calls one checks these once more, natively.
-3. Times. Every batch has `t`, or none has; `has_times` says which, at the latest after the first.
+   all are 1; `t` is float64 and finite. A source of foreign arrays checks their types and shapes.
+   The caller of a kernel checks ids and weights (`_core.find_fault`), because kernels trust them.
+3. Times. Every batch has `t`, or none has; `has_times` says which, at the latest when the first
+   batch has been read.
 4. Order. The edges of a pass, in order, do not depend on `n_jobs`; only the ends of batches may.
 5. Again. If `rereadable`, every call of `batches` starts at the first edge and gives the same
    edges. If not, `again` raises a ValueError, and so does a second pass over an iterator or pipe.
 6. Failure. A batch is yielded completely or not at all; errors name the source and the place.
 7. End. Threads and files of a pass end with its iterator, also if it is closed early.
-8. Known before. `n_nodes` is None or the number of nodes: no number in a batch reaches it.
+8. Known before. `n_nodes` is None or the number of nodes: all numbers in batches are below it.
    `nodes_are_final`: no id will be added to `nodes`.
 """
 
@@ -109,7 +110,7 @@ class Edges(ABC):
     n_nodes: int | None = None
     n_edges: int | None = None
     has_times: bool = False
-    knows_unit: bool = False  # whether `time_unit` is known to be None where it is None
+    knows_unit: bool = False  # whether a `time_unit` of None means numbers, not "unknown"
     is_sample: ClassVar[bool] = False  # a sparsifier already, so that there is nothing to refine on
     is_local: ClassVar[bool] = True  # whether `batches` can be read in this process
     loses_weights: bool = False  # whether some weights are so small that they count as 0
@@ -143,7 +144,7 @@ class Edges(ABC):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of nodes, if there are two."""
+        """The node types, such as user and item, if there are two."""
         return () if self.nodes is None else self.nodes.kinds
 
     def first_ids(self) -> list[Any]:

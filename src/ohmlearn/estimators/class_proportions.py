@@ -45,13 +45,15 @@ class Imbalance(NamedTuple):
         )
 
 
-def find_imbalance(names: list[str], given: Floats, answers: NDArray[np.int_]) -> Imbalance | None:
+def find_imbalance(
+    names: list[str], given: Floats, answers: NDArray[np.int_], *, by_few: bool = True
+) -> Imbalance | None:
     """Return the class whose answers are farthest from its labels, if that is no chance.
 
     `given` are the labels of each class, and `answers` the nodes that got it. Three things are
-    looked for: a class of nearly all nodes; a class of most nodes that few labels spread; and
-    proportions that differ by more than the number of labels explains. The last does not hold for
-    equally many labels of each class.
+    looked for: a class of nearly all nodes; a class of most nodes that few labels spread, if
+    `by_few`; and proportions that differ by more than the number of labels explains. The last is
+    not looked for among equally many labels of each class.
 
     Examples
     --------
@@ -64,7 +66,11 @@ def find_imbalance(names: list[str], given: Floats, answers: NDArray[np.int_]) -
         return None
     p, q = given / n_labels, answers / n_answers
     first = int(np.argmax(q))
-    few = given[first] <= FEW and q[first] * (1 - p[first]) >= ODDS * (1 - q[first]) * p[first]
+    few = (
+        by_few
+        and given[first] <= FEW
+        and q[first] * (1 - p[first]) >= ODDS * (1 - q[first]) * p[first]
+    )
     if (few and q[first] >= DOMINANT) or (q[first] >= ALL > p[first] and n_answers >= MANY):
         return _make(names, given, q, first)
     variance = np.maximum(p * (1 - p), q * (1 - q)) / n_labels

@@ -12,9 +12,11 @@ their weight, and b the biases of the classes. It maximises over t, s, r and bet
     sum(log p[given class]) - |beta|^2 / (2 * 0.5^2) - r^2 / (2 * 0.2^2)
         - log(t / t0)^2 / 2 - (logit(s) - logit(s0))^2 / 2,
 
-summed over labelled nodes, each scored without its own label. (t0, s0) is the calibration of x
-alone. The deviations 0.5 and 0.2 were fixed before any of the sets of docs/defaults.md was looked
-at; wider ones gain a little more on average and lose more in the worst case.
+summed over labelled nodes, each scored without its own label. (t0, s0) is typical of real data. The
+calibration of x alone is no good centre: where a missing bias makes x useless, it says that nothing
+can be known, and a bias large enough then hides a class. The deviations 0.5 and 0.2 were fixed
+before any of the sets of docs/defaults.md was looked at; wider ones gain a little more on average
+and lose more in the worst case.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
-from ohmlearn.estimators.calibration import Calibration, centre, row_sizes, softmax
+from ohmlearn.estimators.calibration import DEFAULT, centre, row_sizes, softmax
 
 Floats = NDArray[np.float64]
 BIAS_DEVIATION, RESTART_DEVIATION = 0.5, 0.2  # of their priors
 START = 0.05  # r where the search starts; at 0 it would stay if the gradient is 0
 FOLDS = 5  # in which the model is fitted again to estimate how good it is
 ERRORS = 1e-7  # of solves, relative to typical scores
-NEAR_0 = 1e-3  # keeps the logit of a fraction finite
+LOGIT = float(np.log(DEFAULT.smoothing / (1.0 - DEFAULT.smoothing)))  # of s0
 
 
 class Combination(NamedTuple):
@@ -82,28 +84,26 @@ def sizes_of_walks(centred: Floats, there: NDArray[np.bool_], typical: float) ->
 
 @one_blas_thread()
 def fit_combination(
-    harmonic: Floats, walks: Floats, targets: Floats, weights: Floats, start: Calibration
+    harmonic: Floats, walks: Floats | None, targets: Floats, weights: Floats, *, biased: bool = True
 ) -> Combination:
     """Return the most probable model.
 
     `harmonic` are exponents of labelled nodes, each without its own label, and `walks` scaled
-    scores of random walks. `targets` are the labels as distributions, which count by `weights`.
-    `start` is the calibration of the harmonic exponents alone. Only classes that have two labels or
-    more get a bias.
+    scores of random walks, if they are used. `targets` are the labels as distributions, which
+    count by `weights`. Only classes that have two labels or more get a bias; none if not `biased`.
     """
     from scipy.optimize import minimize  # late: to import it takes longer than to label few nodes
 
     n_classes = harmonic.shape[1]
-    free = np.flatnonzero(np.count_nonzero(targets > 0.0, axis=0) > 1)
+    free = np.flatnonzero(biased & (np.count_nonzero(targets > 0.0, axis=0) > 1))
     there = np.isfinite(harmonic)
-    x, w = np.where(there, harmonic, 0.0), np.where(there, walks, 0.0)
-    s0 = np.clip(start.smoothing, NEAR_0, 1.0 - NEAR_0)
-    logit0 = float(np.log(s0 / (1.0 - s0)))
+    x = np.where(there, harmonic, 0.0)
+    w = np.zeros_like(x) if walks is None else np.where(there, walks, 0.0)
     bounds = [(-4.0, 4.0), (-8.0, 8.0), (0.0, None), *[(None, None)] * len(free)]
 
     def negative(at: Floats) -> tuple[float, Floats]:
         """Return the loss and its gradient at (log t / t0, logit s, r, beta of free classes)."""
-        t, s, r = start.temperature * np.exp(at[0]), 1.0 / (1.0 + np.exp(-at[1])), at[2]
+        t, s, r = DEFAULT.temperature * np.exp(at[0]), 1.0 / (1.0 + np.exp(-at[1])), at[2]
         beta = np.zeros(n_classes)
         beta[free] = at[3:]
         z = (x + r * w) / t
@@ -118,16 +118,16 @@ def fit_combination(
             [float(np.sum(by_z * z)), s * (1.0 - s) * float(np.sum(by_p * (p - 1.0 / n_classes)))],
             [-float(np.sum(by_z * w)) / t], -by_z.sum(axis=0)[free],
         ])  # fmt: skip
-        centre = np.array([0.0, logit0, 0.0, *[0.0] * len(free)])
+        centre = np.array([0.0, LOGIT, 0.0, *[0.0] * len(free)])
         inverse = np.array([1.0, 1.0, RESTART_DEVIATION**-2, *[BIAS_DEVIATION**-2] * len(free)])
         apart = at - centre
         return loss + 0.5 * float(inverse @ apart**2), gradient + inverse * apart
 
-    first = np.array([0.0, logit0, START, *[0.0] * len(free)])
+    first = np.array([0.0, LOGIT, START, *[0.0] * len(free)])
     found = minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds).x
     bias = np.zeros(n_classes)
-    bias[free] = found[3:] * start.temperature * np.exp(found[0])
-    return Combination(float(found[2]), bias - bias.mean())
+    bias[free] = found[3:] * DEFAULT.temperature * np.exp(found[0])
+    return Combination(float(found[2]) if walks is not None else 0.0, bias - bias.mean())
 
 
 def folds_of(codes: NDArray[np.intp]) -> NDArray[np.intp]:

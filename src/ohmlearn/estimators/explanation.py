@@ -24,14 +24,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ohmlearn._phases import phase
 from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
-from ohmlearn.edges.strongest_pairs import Pairs, find_strongest
+from ohmlearn.edges.strongest_pairs import Measure, NodePairs, find_strongest
 from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels
 from ohmlearn.estimators.reasons import (
     Change,
@@ -41,13 +43,11 @@ from ohmlearn.estimators.reasons import (
     NeighborReason,
     PathReason,
 )  # fmt: skip
-from ohmlearn.graph import Graph
-from ohmlearn.harmonic.hfs_system import HFSSolver
 from ohmlearn.harmonic.influence import Influence, find_influence, refine_influence
+from ohmlearn.harmonic.leave_one_out import component_means
 from ohmlearn.nodes import NodeTable
 
 if TYPE_CHECKING:
-    from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
     from ohmlearn.estimators.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -58,15 +58,18 @@ CLOSE = 0.02  # passes end when contributions add up to the margin up to this fr
 # fraction of all labels would be different with another sample.
 ROUGH, UNSTABLE = 0.1, 0.05
 FLOWS = 512  # edges with the largest currents, among which paths are found
-MOST_PATHS, LEAST_SHARE = 3, 0.2
+MOST_PATHS, LEAST_FRACTION = 3, 0.2
 GONE = 1e-9  # sum of the labels of a class that has none
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
 REFITS = 3  # for each kind of such sets
+# Nodes that are explained together, and rows of them in memory: more of them share passes.
+BLOCK, ENTRIES = 16, 1 << 22
+PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 REMEDY = "explain(node, edges=...) computes reasons from all edges"
 
 
-class Part(NamedTuple):
+class MarginPart(NamedTuple):
     """A linear part of the margins, with a row or an entry for each explained node."""
 
     problem: Problem  # whose scores these are
@@ -87,14 +90,12 @@ class Part(NamedTuple):
         return found
 
 
-def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
+def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[MarginPart]:
     """Return the parts of the margins of nodes: harmonic scores first."""
-    from ohmlearn.estimators.answer import ClassAnswer
-
     problem, f = answer.problem, answer.result.f
     if not isinstance(answer, ClassAnswer):
         ones = np.ones((len(asked), 1))
-        return [Part(problem, f, ones, ones, np.ones(len(asked)))]
+        return [MarginPart(problem, f, ones, ones, np.ones(len(asked)))]
     at = np.arange(len(asked))
     nodes, codes, others = (np.array([one[i] for one in asked]) for i in (0, 2, 3))
 
@@ -119,13 +120,13 @@ def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
         logs = np.where(p == q, 1.0, np.log(p) - np.log(q))
         sigma = sigma / np.where(p == q, p, (p - q) / logs)[:, np.newaxis]
         slope = between(1.0 / f[nodes])
-    parts = [Part(problem, f, sigma, slope, factor)]
+    parts = [MarginPart(problem, f, sigma, slope, factor)]
     added = answer.combination
     if added is not None and added.restart > 0.0:
         sigma = between(1.0 / np.where(answer.counts > 0, answer.counts, 1.0))
         sizes = answer.walk_sizes(nodes)
         parts.append(
-            Part(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
+            MarginPart(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
         )
     return parts
 
@@ -134,7 +135,7 @@ def explain_nodes(
     answer: NodeAnswer,
     nodes: Sequence[int],
     *,
-    against: Any = None,
+    against: object = None,
     edges: Edges | None = None,
     n_labels: int | None = 5,
     n_edges: int = 20,
@@ -158,11 +159,14 @@ def explain_nodes(
     asked = [_Asked.about(answer, node, labels[node], against) for node in nodes]
     clear = [one for one in asked if not one.note]
     found: dict[int, Explanation] = {}
-    if clear:
+    source = None if whole else edges
+    least, entries = (BLOCK, ENTRIES) if source is None else (PASS_BLOCK, PASS_ENTRIES)
+    size = max(1, min(least, entries // problem.n_nodes))
+    for first in range(0, len(clear), size):
         with phase("finding reasons", problem.parameters.verbose):
-            edges, n_pairs = None if whole else edges, max(n_edges, FLOWS)
-            work = _Work(answer, labels, clear, edges, n_pairs, remedy)
-            for column, one in enumerate(clear):
+            some = clear[first : first + size]
+            work = _Work(answer, labels, some, source, max(n_edges, FLOWS), remedy)
+            for column, one in enumerate(some):
                 found[one.node] = work.explanation(column, n_labels, n_edges)
     return [found.get(one.node) or one.without_reasons(answer) for one in asked]
 
@@ -198,7 +202,7 @@ class _Asked(NamedTuple):
     """A node to explain."""
 
     node: int
-    label: Any
+    label: object
     code: int = 0  # its class
     other: int = -1  # the class that it is compared with; -1 if there is none
     margin: float = np.nan
@@ -212,10 +216,8 @@ class _Asked(NamedTuple):
         return self.margin - sum(value for _, value in self.offsets)
 
     @classmethod
-    def about(cls, answer: NodeAnswer, node: int, label: Any, against: Any) -> _Asked:
+    def about(cls, answer: NodeAnswer, node: int, label: object, against: object) -> _Asked:
         """Return what is known of a node without a solve."""
-        from ohmlearn.estimators.answer import ClassAnswer
-
         if node in answer.problem.unused.nodes:
             return cls(
                 node, label, note="it has this label itself and no edge, so nothing else counts"
@@ -230,9 +232,8 @@ class _Asked(NamedTuple):
             return cls(node, label, probability=probability, note=why)
         exponents = answer.exponents[node] + answer.offsets
         code = int(np.argmax(exponents))
-        rivals = np.where(np.arange(len(exponents)) == code, -np.inf, exponents)
-        other = int(np.argmax(rivals)) if against is None else _code_of(answer, against, code)
-        if rivals[other] == -np.inf:
+        other = choose_other(answer.problem.classes, exponents, code, against)
+        if exponents[other] == -np.inf or other == code:
             if against is not None:
                 why = f"no label of the class {against!r} reaches it"
             else:
@@ -254,15 +255,18 @@ class _Asked(NamedTuple):
         )
 
 
-def _code_of(answer: ClassAnswer, against: Any, code: int) -> int:
-    classes = answer.problem.classes.tolist()
-    if against not in classes or classes.index(against) == code:
-        others = ", ".join(repr(one) for at, one in enumerate(classes) if at != code)
+def choose_other(classes: NDArray[Any], values: Floats, code: int, against: object) -> int:
+    """Return the class that the class `code` is compared with: the best other one by default."""
+    if against is None:
+        return int(np.argmax(np.where(np.arange(len(values)) == code, -np.inf, values)))
+    names = classes.tolist()
+    if against not in names or names.index(against) == code:
+        others = ", ".join(repr(one) for at, one in enumerate(names) if at != code)
         raise InputError(
             f"{Param('against', against)} must be a class other than the answer, "
-            f"{classes[code]!r}: {others}"
+            f"{names[code]!r}: {others}"
         )
-    found: int = classes.index(against)
+    found: int = names.index(against)
     return found
 
 
@@ -284,15 +288,7 @@ class _Work:
         self.graph, self.used = problem.graph, problem.used
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
         self.parts = find_parts(answer, asked)
-        self.solvers = [
-            HFSSolver(
-                self.graph,
-                part.problem.system(),
-                random_state=problem.seed,
-                n_jobs=problem.parameters.n_jobs,
-            )
-            for part in self.parts
-        ]
+        self.solvers = [part.problem.solver for part in self.parts]
         if edges is None:
             self.rows = find_influence(self.solvers, self.nodes)
             self.passes = 0
@@ -367,13 +363,13 @@ class _Work:
             find_changes=partial(self._find_changes, column),
         )
 
-    def _class(self, code: int) -> Any:
+    def _class(self, code: int) -> object:
         return _plain(self.problem.classes[code]) if code >= 0 else None
 
-    def _name(self, node: int) -> Any:
+    def _name(self, node: int) -> object:
         return self.problem.id_of(node)
 
-    def _answer_of(self, node: int) -> Any:
+    def _answer_of(self, node: int) -> object:
         return _plain(self.labels[node])
 
     # What reasons rest on.
@@ -391,9 +387,9 @@ class _Work:
         if self.answer.result.passes > 0:
             doubt = f"reasons from {basis} do not add up to this answer, which is that of all edges"
             return basis, f"{doubt}; {self.remedy}" if self._gap(column) > ROUGH else ""
-        if not self.problem.classes.size:
+        answer = self.answer
+        if not isinstance(answer, ClassAnswer):
             return basis, ""
-        answer: Any = self.answer  # a ClassAnswer
         changed = answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
         return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
@@ -426,14 +422,22 @@ class _Work:
         """Return distances where they are known: from all edges in memory, or to neighbours."""
         node = self.asked[column].node
         if self.problem.holds_all_edges:
-            return distances_from(self.graph, node, others)
+            return distances_from(self._adjacency, node, others)
         near: set[int] = set()
         if self._sees_edges:
             pairs = self._pairs[1][column]
             near = {*pairs.u.tolist(), *pairs.v.tolist()} - {node}
         return [1 if other in near else None for other in others.tolist()]
 
-    def _label_of(self, label: int) -> Any:
+    @cached_property
+    def _adjacency(self) -> csr_array:
+        """The graph kept, with indices as scipy would convert them for each node."""
+        graph = self.graph
+        index = np.int32 if len(graph.indices) < 2**31 else np.int64
+        places = (part.astype(index, copy=False) for part in (graph.indices, graph.indptr))
+        return csr_array((graph.weights, *places), shape=(graph.n_nodes, graph.n_nodes))
+
+    def _label_of(self, label: int) -> object:
         """Return the class of a label, the likeliest if it is a distribution; or its number."""
         values = self.used.values[label]
         classes = self.problem.classes
@@ -470,50 +474,63 @@ class _Work:
         return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
 
     @cached_property
-    def _pairs(self) -> tuple[list[Pairs], list[Pairs]]:
+    def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
         columns = range(len(self.asked))
-        measures = [partial(self._support, column) for column in columns]
-        measures += [partial(self._current, column) for column in columns]
+        measures = [self._supports[column] for column in columns]
+        measures += [self._current(column) for column in columns]
         view = None if self.edges is None else self.graph.view
         return find_strongest(
             edges, measures, self.n_pairs, self.nodes, n_nodes=self.graph.n_nodes, view=view
         )
 
-    def _support(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-        """Return dm / dw of pairs of nodes."""
-        total = np.zeros(len(u))
-        for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True):
-            g, phi = self._row(rows)[:, column], part.phi(column, part.slope)
-            total -= solver.system.scale * (g[u] - g[v]) * (phi[u] - phi[v])
-            if part.is_walk:  # the degrees in D + gamma L change, too
-                total -= g[u] * phi[u] + g[v] * phi[v]
-        return total
+    @cached_property
+    def _supports(self) -> list[Measure]:
+        """Return for each node a function that returns dm / dw of pairs of nodes."""
+        return [self._support(column) for column in range(len(self.asked))]
 
-    def _current(self, column: int, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-        x = self.rows[0].potentials[:, column]
-        current: Floats = self.solvers[0].system.scale * (x[u] - x[v])
-        return current
+    def _support(self, column: int) -> Measure:
+        terms = [
+            (
+                part.is_walk, solver.system.scale,
+                np.ascontiguousarray(self._row(rows)[:, column]), part.phi(column, part.slope),
+            )
+            for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True)
+        ]  # fmt: skip
 
-    def _edge_reasons(self, column: int, pairs: Pairs, count: int) -> list[EdgeReason]:
-        supports = pairs.w * self._support(column, pairs.u, pairs.v)
+        def support(u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+            total = np.zeros(len(u))
+            for is_walk, scale, g, phi in terms:
+                total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
+                if is_walk:  # the degrees in D + gamma L change, too
+                    total -= g[u] * phi[u] + g[v] * phi[v]
+            return total
+
+        return support
+
+    def _current(self, column: int) -> Measure:
+        x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
+        return lambda u, v: x[u] - x[v]
+
+    def _edge_reasons(self, column: int, pairs: NodePairs, count: int) -> list[EdgeReason]:
+        supports = pairs.w * self._supports[column](pairs.u, pairs.v)
         return [
             EdgeReason(self._name(u), self._name(v), float(w), float(support))
             for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
         ]
 
-    def _neighbor_reasons(self, column: int, near: Pairs) -> list[NeighborReason]:
+    def _neighbor_reasons(self, column: int, near: NodePairs) -> list[NeighborReason]:
         node = self.asked[column].node
         ends = np.where(near.u == node, near.v, near.u)
         votes = np.zeros(len(ends))
-        for part, solver in zip(self.parts, self.solvers, strict=True):
-            phi, system = part.phi(column, part.sigma), solver.system
+        for part, solver, means in zip(self.parts, self.solvers, self._means, strict=True):
+            f, system = part.f[ends], solver.system
             if part.is_walk:
-                phi = phi * system.scale / (1.0 + system.scale)
+                f = f * system.scale / (1.0 + system.scale)
             elif self.problem.classes.size:
-                phi = phi - phi[system.component == system.component[node]].mean()
-            votes += near.w / near.w.sum() * phi[ends]
+                f = f - means[system.component[node]]
+            votes += near.w / near.w.sum() * part.factor[column] * (f @ part.sigma[column])
         order = np.lexsort((ends, -np.abs(votes)))
         return [
             NeighborReason(
@@ -522,11 +539,20 @@ class _Work:
             for at in order
         ]
 
-    def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
+    @cached_property
+    def _means(self) -> list[Floats]:
+        """Return for each part the mean scores of each component."""
+        components = (solver.system.component for solver in self.solvers)
+        return [
+            component_means(part.f[: len(component)], component, np.ones(len(component), bool))
+            for part, component in zip(self.parts, components, strict=True)
+        ]
+
+    def _paths(self, column: int, flows: NodePairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].is_walk:
             return []
-        current = flows.w * self._current(column, flows.u, flows.v)
+        current = flows.w * self._current(column)(flows.u, flows.v)
         left: dict[int, dict[int, float]] = {}
         for u, v, i in zip(*flows[:2], current, strict=True):
             a, b = (int(u), int(v)) if i > 0 else (int(v), int(u))
@@ -536,14 +562,14 @@ class _Work:
         ends = dict(zip(system.labelled.tolist(), sinks.tolist(), strict=True))
         found: list[PathReason] = []
         for _ in range(MOST_PATHS):
-            nodes, share = widest_path(left, ends, self.asked[column].node)
-            if share <= 0.0:
+            nodes, least = widest_path(left, ends, self.asked[column].node)
+            if least <= 0.0:
                 break
-            ends[nodes[-1]] -= share
+            ends[nodes[-1]] -= least
             for a, b in pairwise(nodes):
-                left[a][b] -= share
-            found.append(PathReason(tuple(self._name(node) for node in nodes), share))
-        return found if sum(path.share for path in found) >= LEAST_SHARE else []
+                left[a][b] -= least
+            found.append(PathReason(tuple(self._name(node) for node in nodes), least))
+        return found if sum(path.fraction for path in found) >= LEAST_FRACTION else []
 
     # What would change the answer.
 
@@ -608,7 +634,8 @@ class _Work:
 
     def _margin(self, column: int, scores: list[Floats], counts: Floats) -> float:
         """Return the margin over all other classes, if scores of the node and counts were these."""
-        answer: Any = self.answer  # a ClassAnswer, because numbers have no other class
+        answer = self.answer
+        assert isinstance(answer, ClassAnswer)  # numbers have no other class
         code, present = self.asked[column].code, counts > GONE
         exponents = answer.offsets.copy()
         if answer.combination is not None:
@@ -674,18 +701,18 @@ def widest_path(
     return path[::-1], float(best)
 
 
-def distances_from(graph: Graph, node: int, others: NDArray[np.int64]) -> list[int | None]:
+def distances_from(adjacency: csr_array, node: int, others: NDArray[np.int64]) -> list[int | None]:
     """Return the numbers of edges from a node to others; None where there is no path."""
-    found = np.full(graph.n_nodes, -1, dtype=np.int64)
-    found[node], front, steps = 0, np.array([node]), 0
-    while len(front) > 0 and np.any(found[others] < 0):
-        steps += 1
-        starts, ends = graph.indptr[front], graph.indptr[front + 1]
-        at = np.repeat(starts - np.append(0, np.cumsum(ends - starts)[:-1]), ends - starts)
-        near = graph.indices[at + np.arange(len(at))]
-        front = np.unique(near[found[near] < 0])
-        found[front] = steps
-    return [int(d) if d >= 0 else None for d in found[others]]
+    from scipy.sparse.csgraph import breadth_first_order
+
+    before = breadth_first_order(adjacency, node)[1]
+    found: list[int | None] = []
+    for other in others.tolist():
+        steps, at = 0, other
+        while at != node and at >= 0:
+            steps, at = steps + 1, int(before[at])
+        found.append(steps if at == node else None)
+    return found
 
 
 def _plain(value: Any) -> Any:

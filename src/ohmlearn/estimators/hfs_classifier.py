@@ -1,6 +1,8 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.checks.parameters import check_count, check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.combination import Combination
@@ -17,6 +19,7 @@ from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem
+from ohmlearn.estimators.review import Review, review_answer
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
@@ -62,9 +65,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
         ``knn``) may miss some, but is faster for more than about 100,000 points.
     kernel_gamma : float, optional
-        How fast weights fall with the distance. For "rbf" see `kernel_edges`; 1 / (n_features *
-        variance) by default. For "knn" with Gaussian weights it is the gamma of `knn_edges`, 8 by
-        default.
+        How fast weights fall with the distance. For "rbf" it is what scikit-learn calls gamma, 1 /
+        (n_features * variance) by default. For "knn" with Gaussian weights it is the gamma of
+        `knn_edges`, 8 by default.
     gamma : float or "auto"
         Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
         "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
@@ -122,8 +125,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
-        arrays below are in this order. A class may have only labels of nodes without an edge; it
-        is then treated as a class without labels, and only these nodes get it.
+        arrays below are in this order. If all nodes that are labelled with some class have no
+        edge, they keep this class, and no other node gets it.
     class_prior_ : ndarray of shape (n_classes,)
         Proportions of the classes, as given or among the labels that count, by weight.
     gamma_ : float
@@ -298,6 +301,43 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         """
         check_is_fitted(self, "answer_")
         return self.answer_.prediction_sets(alpha)
+
+    def review(
+        self, *, n: int = 20, thresholds: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+    ) -> Review:
+        """Return what to look at if time is limited.
+
+        Precision and recall are estimated from labels that are left out, one at a time, with the
+        limits of `accuracy_estimate_`: they hold for nodes like the labelled ones.
+
+        Parameters
+        ----------
+        n : int
+            Number of nodes to list: for each class the surest, and the most doubtful.
+        thresholds : sequence of float
+            Probabilities of a class from which on nodes are counted.
+
+        Returns
+        -------
+        Review
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> review = model.review(n=2, thresholds=[0.6])
+        >>> print(review.thresholds[0])
+        p >= 0.6: 10 nodes are "left", about 100% of them right (63-100%);
+        this is about 100% of all "left" (63-100%)
+        >>> [(one.node, round(one.probability, 2)) for one in review.borderline["left"]]
+        [(19, 0.89), (17, 0.95)]
+        >>> print(model.relabel({0: "left", 39: "right"}).review().changed_since(review))
+        0 of 40 nodes have another label
+        """
+        check_is_fitted(self, "answer_")
+        wanted = [check_fraction("thresholds", t) for t in thresholds]
+        return review_answer(self.answer_, check_count("n", n), wanted)
 
     def _extend_probabilities(self, X: object) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")

@@ -384,9 +384,9 @@ optional
 
     def explain(
         self,
-        node: Any,
+        node: object,
         *,
-        against: Any = None,
+        against: object = None,
         edges: object = None,
         n_labels: int | None = 5,
         n_edges: int = 20,
@@ -421,11 +421,12 @@ optional
         >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(6), {0: "a", 5: "b"})
         >>> why = model.explain(1)
         >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
-        [(0, 'a', 0.67), (5, 'b', 0.33)]
-        >>> print(why.text())
+        [(5, 'b', 0.54), (0, 'a', 0.46)]
+        >>> print(why.text().split(": ")[0])
+        1 is "a" (92%), not "b"
         """
         answer, kept = self.answer_, self.kept_
-        names = list(node) if isinstance(node, list | tuple | set | np.ndarray) else [node]
+        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
         source = None if edges is None else as_edges(edges, kept.nodes, is_first=False)
         if source is not None and kept.cut is not None:
             source = source.since(kept.cut)
@@ -437,7 +438,7 @@ optional
             n_labels=None if n_labels is None else check_count("n_labels", n_labels),
             n_edges=check_count("n_edges", n_edges),
         )
-        return found if len(names) != 1 or names[0] is not node else found[0]
+        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

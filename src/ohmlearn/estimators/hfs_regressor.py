@@ -1,5 +1,7 @@
 """The regressor: numbers for all nodes from those of a few."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 

@@ -80,7 +80,7 @@ def label(
         n_nodes = len(y)
     # `take` checks this again, but only after labels are read and edges are prepared.
     check_moments(edges.time_unit, at, since)
-    cut = None
+    cut = None  # without times in memory, edges before `since` are left out as they are read
     if since is not None and not _keeps_times(p, edges, sparsifier):
         cut, since = check_moment("since", since), None
         edges = edges.since(cut)

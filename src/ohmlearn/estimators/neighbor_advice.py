@@ -1,5 +1,7 @@
 """Choose the number of neighbours of a kNN graph from the labels."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

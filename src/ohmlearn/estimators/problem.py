@@ -49,7 +49,7 @@ from ohmlearn.estimators.label_input import (
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
-from ohmlearn.harmonic.hfs_system import HFSSystem, Normalization
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, Normalization
 from ohmlearn.harmonic.solve_hfs import Method, make_system
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import AFFINITIES
@@ -253,6 +253,12 @@ class Problem(ABC):
             normalization=self.parameters.normalization, sample_weight=self.used.weights,
             caller="explain",
         )  # fmt: skip
+
+    @cached_property
+    def solver(self) -> HFSSolver:
+        """The solver of these equations, which keeps its factor."""
+        p = self.parameters
+        return HFSSolver(self.graph, self.system(), random_state=self.seed, n_jobs=p.n_jobs)
 
     def with_labels(self, used: NodeLabels) -> Self:
         """Return the problem with other labels of nodes that have an edge."""

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
 MOST_NAMED = 3  # labels for and against
@@ -32,8 +35,8 @@ class LabelReason(NamedTuple):
         Number of edges to the label; None if it is not known, as the edges were not all kept.
     """
 
-    node: Any
-    label: Any
+    node: object
+    label: object
     contribution: float
     fraction: float
     if_removed: float
@@ -43,8 +46,8 @@ class LabelReason(NamedTuple):
 class NeighborReason(NamedTuple):
     """The vote of a neighbour: its score, weighted by the edge. `label` is its own answer."""
 
-    node: Any
-    label: Any
+    node: object
+    label: object
     weight: float
     contribution: float
 
@@ -52,8 +55,8 @@ class NeighborReason(NamedTuple):
 class EdgeReason(NamedTuple):
     """An edge, with all weight between its ends, and its support: weight times dm / dweight."""
 
-    source: Any
-    target: Any
+    source: object
+    target: object
     weight: float
     support: float
 
@@ -61,16 +64,16 @@ class EdgeReason(NamedTuple):
 class PathReason(NamedTuple):
     """A path from the node to a label, and the fraction of the current from the node it carries."""
 
-    nodes: tuple[Any, ...]
-    share: float
+    nodes: tuple[object, ...]
+    fraction: float
 
 
 class Change(NamedTuple):
     """Labels that, if removed or if wrong, give the node another label. Confirmed by a refit."""
 
     kind: str  # "removed" or "wrong"
-    nodes: tuple[Any, ...]
-    becomes: Any
+    nodes: tuple[object, ...]
+    becomes: object
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,12 +112,13 @@ class Explanation:
     >>> from ohmlearn import HFSClassifier, gallery
     >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(5), {0: "a", 4: "b"})
     >>> print(model.explain(1))
-    1 is "a", not "b"; most of it comes from the label 0 (+75%).
+    1 is "a" (91%), not "b": 1 of its 2 neighbours lean to a; most of it comes from the label 0 \
+(+40%) and being far from 4 (b, +60%).
     """
 
-    node: Any
-    label: Any
-    against: Any
+    node: object
+    label: object
+    against: object
     probability: float
     margin: float
     labels: list[LabelReason]
@@ -164,10 +168,10 @@ class Explanation:
     def _head(self) -> str:
         if self.against is None and math.isnan(self.probability):
             return f"{self.node} has the value {_show(self.label)}"
-        found = f"{self.node} is {_quote(self.label)}"
+        found = f"{self.node} is {quote(self.label)}"
         if not math.isnan(self.probability):
             found += f" ({100 * self.probability:.0f}%)"
-        return found + (f", not {_quote(self.against)}" if self.against is not None else "")
+        return found + (f", not {quote(self.against)}" if self.against is not None else "")
 
     def _neighbors(self) -> str:
         votes = self.neighbors
@@ -210,8 +214,10 @@ class Explanation:
         if far:
             sides.append(f"being far from {_and(far)}")
         if sides:
-            share = sum(one.contribution for one in pulls if one.contribution > 0)
-            most = "most of it comes from" if share >= 0.5 * unit else "the largest parts come from"
+            fraction = sum(one.contribution for one in pulls if one.contribution > 0)
+            most = (
+                "most of it comes from" if fraction >= 0.5 * unit else "the largest parts come from"
+            )
             said += f"{'; ' if said else ''}{most} {' and '.join(sides)}"
         if others:
             said += (
@@ -242,7 +248,7 @@ class Explanation:
         found |= {"basis": self.basis, "note": self.note, "text": self.text(changes=changes)}
         if changes:
             found["changes_if"] = [one._asdict() for one in self.changes_if]
-        plain: dict[str, Any] = _plain(found)
+        plain: dict[str, Any] = as_json_values(found)
         return plain
 
     def to_json(self, *, changes: bool = False) -> str:
@@ -261,7 +267,7 @@ class Explanation:
         ]
         return pd.DataFrame(rows, columns=["what", *LabelReason._fields])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the node, the labels that pull it, and the paths between them, with matplotlib.
 
         Parameters
@@ -287,12 +293,12 @@ class Explanation:
         return f"<p>{escape(str(self))}</p><table><tr>{heads}</tr>{rows}</table>"
 
 
-def _plain(value: Any) -> Any:
+def as_json_values(value: Any) -> Any:
     """Return a value with types that JSON has; NaN and infinite numbers become None."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): as_json_values(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [as_json_values(one) for one in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
@@ -300,11 +306,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _quote(value: Any) -> str:
+def quote(value: object) -> str:
     return f'"{value}"'
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ohmlearn._display import COLOURS, INK
 from ohmlearn.checks.parameters import require_extra
@@ -30,7 +30,7 @@ def draw_reasons(why: Explanation, ax: Axes | None = None) -> Axes:
 
         height = 1.2 + 0.55 * max(3, len(why.labels))
         ax = Figure(figsize=(7.5, height), layout="constrained").subplots()
-    places: dict[Any, tuple[float, float]] = {why.node: (0.0, 0.0)}
+    places: dict[object, tuple[float, float]] = {why.node: (0.0, 0.0)}
     n = len(why.labels)
     for at, one in enumerate(why.labels):
         places.setdefault(one.node, (3.0, (n - 1) / 2 - at))
@@ -41,10 +41,10 @@ def draw_reasons(why: Explanation, ax: Axes | None = None) -> Axes:
         for at, node in enumerate(path.nodes[1:-1], 1):
             bend = 0.35 * (number - 1) * (1 - abs(2 * at / steps - 1))
             places.setdefault(node, (3.0 * at / steps, last[1] * at / steps + bend))
-        widest = max(each.share for each in why.paths)
+        widest = max(each.fraction for each in why.paths)
         for a, b in zip(path.nodes[:-1], path.nodes[1:], strict=True):
             (x0, y0), (x1, y1) = places[a], places[b]
-            width = 1.0 + (WIDEST - 1.0) * path.share / widest
+            width = 1.0 + (WIDEST - 1.0) * path.fraction / widest
             ax.plot([x0, x1], [y0, y1], color=INK, alpha=0.45, lw=width, zorder=1)
     most = max((abs(one.contribution) for one in why.labels), default=1.0) or 1.0
     for one in why.labels:
@@ -70,6 +70,6 @@ def draw_reasons(why: Explanation, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _short(name: Any) -> str:
+def _short(name: object) -> str:
     text = str(name).replace("$", r"\$")
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

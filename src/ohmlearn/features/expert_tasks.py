@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import has_fit_parameter
 
 from ohmlearn._warnings import warn
+from ohmlearn.estimators.answer import ClassAnswer, NumberAnswer
 from ohmlearn.estimators.calibration import DEFAULT
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
@@ -25,6 +26,7 @@ from ohmlearn.estimators.problem import ClassProblem, HFSParameters, NumberProbl
 from ohmlearn.points.point_arrays import Matrix
 
 Floats = NDArray[np.float64]
+Names = NDArray[Any]  # of classes
 Mask = NDArray[np.bool_]
 FLOOR = 0.01  # fraction of the uniform distribution in the probabilities of every expert
 EXPONENTS: Floats = np.geomspace(0.25, 12.0, 24)
@@ -116,13 +118,19 @@ class Classes(_Task):
         columns = order[np.searchsorted(self._names, model.classes_, sorter=order)]
         return Predictor(model, len(labels.nodes), columns, self.n_classes)
 
-    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
-        """Return the answers of `HFSClassifier`."""
+    def solve_graph(
+        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None, classes: Names | None = None
+    ) -> ClassAnswer:
+        """Return the answer of `HFSClassifier`; without `classes`, these are numbers."""
         # The scores alone: labels are left out here already. The tolerance is enough to compare.
         p = HFSParameters(method="harmonic", tol=1e-5, n_jobs=n_jobs)
-        problem = ClassProblem.pose(labels, kept, p, classes=np.arange(self.n_classes))
-        answer = problem.answer(problem.solve(tol=p.tol))
-        # The exponent takes the place of a calibration.
+        names = np.arange(self.n_classes) if classes is None else classes
+        problem = ClassProblem.pose(labels, kept, p, classes=names)
+        return problem.answer(problem.solve(tol=p.tol))
+
+    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
+        """Return the probabilities of `HFSClassifier`, which an exponent makes as sure as it is."""
+        answer = self.solve_graph(kept, labels, n_jobs)
         found = DEFAULT._replace(smoothing=0.0).apply(answer.exponents)
         found[~answer.result.reached] = np.nan
         return found
@@ -194,11 +202,17 @@ class Numbers(_Task):
         rows = Z, labels.values[:, 0]
         return Predictor(self._fit(estimator, rows, labels.weights, rows), len(labels.nodes))
 
-    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
-        """Return the answers of `HFSRegressor`."""
+    def solve_graph(
+        self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None, classes: Names | None = None
+    ) -> NumberAnswer:
+        """Return the answer of `HFSRegressor`."""
         p = HFSParameters(tol=1e-5, normalization=None, n_jobs=n_jobs)
         problem = NumberProblem.pose(labels, kept, p)
-        answer = problem.answer(problem.solve(tol=p.tol))
+        return problem.answer(problem.solve(tol=p.tol))
+
+    def by_graph(self, kept: KeptGraph, labels: NodeLabels, n_jobs: int | None) -> Floats:
+        """Return the values of `HFSRegressor`."""
+        answer = self.solve_graph(kept, labels, n_jobs)
         return np.where(answer.result.reached, answer.labels, np.nan)[:, np.newaxis]
 
     def find_exponent(self, answers: Floats, labels: NodeLabels) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ohmlearn.edges.in_memory import GraphEdges
+from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import choose_labels
 from ohmlearn.estimators.problem import HFSParameters
@@ -257,6 +258,11 @@ class Experts:
         if len(labels.nodes) == 0:
             return np.full((self.graph.n_nodes, self.labels.values.shape[1]), np.nan)
         return self.task.by_graph(self._kept, labels, self.n_jobs)
+
+    def graph_answer(self, classes: NDArray[Any] | None) -> NodeAnswer:
+        """Return the answer of the edges and labels alone."""
+        labels = choose_labels(self.labels, self.has_edges[self.labels.nodes])
+        return self.task.solve_graph(self._kept, labels, self.n_jobs, classes)
 
     def everywhere(self, own: Predictor | None, both: int, wanted: Mask) -> Floats:
         """Return the answers of the three experts for all nodes, from all labels.

@@ -1,5 +1,7 @@
 """The classifier for nodes that have features and edges."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +44,6 @@ class FeatureClassAnswer(FeatureAnswer):
 
     has_features = True
     wanted_proportions = None
-    imbalance = None  # left-out labels have judged the features
 
     def __init__(
         self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
@@ -51,6 +52,9 @@ class FeatureClassAnswer(FeatureAnswer):
         self._calibrate = calibrate
         counts: Floats = problem.used.values.sum(axis=0)
         self.counts = self.class_prior = counts
+
+    def find_imbalance(self) -> None:
+        """Return None: left-out labels have judged features and proportions."""
 
     def codes(self, default: int = 0) -> NDArray[np.intp]:
         """Return the most likely class of every node."""

@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.checks.edge_arrays import is_table
-from ohmlearn.checks.parameters import Constraints, Interval, check_parameters, check_seed
+from ohmlearn.checks.parameters import (
+    Constraints,
+    Interval,
+    check_count,
+    check_parameters,
+    check_seed,
+)
+from ohmlearn.estimators.explanation import find_nodes
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
@@ -27,6 +34,7 @@ from ohmlearn.features.expert_tasks import Floats, Mask, Task
 from ohmlearn.features.experts import Experts, ScaledFeatures
 from ohmlearn.features.feature_columns import warn_of_leaks
 from ohmlearn.features.feature_problem import FeatureProblem, GraphEstimator
+from ohmlearn.features.feature_reasons import PooledExplanation, explain_pool
 from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.smoothing import GAMMA
 from ohmlearn.features.stacking import FeatureAnswer, GraphUse
@@ -280,6 +288,51 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         return self
 
     # Files.
+
+    def explain(
+        self,
+        node: object,
+        *,
+        against: object = None,
+        n_labels: int | None = 5,
+        n_edges: int = 20,
+    ) -> PooledExplanation | list[PooledExplanation]:
+        """Return why a node has its label: what features and edges add, then labels and edges.
+
+        Parameters
+        ----------
+        node : id or number of a node, or a list of them
+        against : class, optional
+            The class that the label is compared with; by default the second most likely one.
+        n_labels, n_edges : int
+            As for `HFSClassifier.explain`.
+
+        Returns
+        -------
+        PooledExplanation, or a list of them if `node` is a list
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import GraphFeatureClassifier, gallery
+        >>> graph = gallery.stochastic_blocks([30, 30], 0.3, bridges=5, random_state=0)
+        >>> X = np.repeat([[0.0], [1.0]], 30, axis=0) + np.linspace(0, 0.5, 60)[:, np.newaxis]
+        >>> y = {node: node // 30 for node in (0, 5, 9, 30, 38, 50)}
+        >>> model = GraphFeatureClassifier(random_state=0).fit_edges(graph, X, y)
+        >>> why = model.explain(20)
+        >>> why.label, why.against, sorted(why.experts)
+        (0, 1, ['both', 'features', 'graph'])
+        """
+        answer = self.answer_
+        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
+        found = explain_pool(
+            answer,
+            find_nodes(self.nodes_, names, answer.problem.n_nodes),
+            against=against,
+            n_labels=n_labels if n_labels is None else check_count("n_labels", n_labels),
+            n_edges=check_count("n_edges", n_edges),
+        )
+        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

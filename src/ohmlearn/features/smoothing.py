@@ -12,6 +12,8 @@ D^(-1/2) is at least 1 / gamma, so |error of y| <= gamma |D^(-1/2) r|. This is c
 column.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field

@@ -76,15 +76,21 @@ class Stack:
 
     def pool(self, task: Task, found: Floats) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
-        total = np.zeros(found.shape[1])
-        pooled = np.zeros(found.shape[1:])
-        weights = np.maximum(self.weights, 1e-9)
-        for answers, exponent, weight in zip(found, self.exponents, weights, strict=True):
-            applies = ~np.isnan(answers[:, 0])
-            pooled[applies] += weight * task.sharpen(answers[applies], exponent)
-            total[applies] += weight
-        pooled /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
+        pooled: Floats = self.parts(task, found).sum(axis=0)
         return pooled
+
+    def parts(self, task: Task, found: Floats) -> Floats:
+        """Return what each expert adds to the pool."""
+        total = np.zeros(found.shape[1])
+        parts = np.zeros(found.shape)
+        weights = np.maximum(self.weights, 1e-9)
+        each = zip(parts, found, self.exponents, weights, strict=True)
+        for part, answers, exponent, weight in each:
+            applies = ~np.isnan(answers[:, 0])
+            part[applies] = weight * task.sharpen(answers[applies], exponent)
+            total[applies] += weight
+        parts /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
+        return parts
 
 
 def fit_stack(experts: Experts, n_folds: int) -> Stack:
@@ -317,6 +323,8 @@ class FeatureAnswer:
     use : GraphUse
     values : ndarray of shape (n_nodes, n_columns)
         The pooled answers; labelled nodes keep their labels.
+    parts : ndarray of float32, shape (3, n_nodes, n_columns)
+        What each expert adds to them.
     alone : ndarray of bool
         Nodes that the estimator on own features answers, not the pool.
     reached, answered : ndarray of bool
@@ -337,7 +345,9 @@ class FeatureAnswer:
         own, both, _ = stack.chosen
         self._own = experts.fit(own, np.ones(len(experts.labels.nodes), dtype=bool))
         found = experts.everywhere(self._own, both, stack.weights > 0)
-        self.values = stack.pool(task, found)
+        parts = stack.parts(task, found)
+        self.values: Floats = parts.sum(axis=0)
+        self.parts = parts.astype(np.float32)
         lost = np.isnan(found[:, :, 0])
         nowhere: Mask = np.all(lost, axis=0)
         self.values[nowhere] = task.without_evidence(experts.labels)

@@ -1,5 +1,7 @@
 """A weighted undirected graph in memory."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -32,12 +34,12 @@ Ends = NDArray[np.int32]
 Weights = NDArray[np.float64]
 
 
-def adopt_csr(indptr: Offsets, indices: Ends, weights: Weights) -> "Graph":
+def adopt_csr(indptr: Offsets, indices: Ends, weights: Weights) -> Graph:
     """Return the graph of arrays that a kernel has made, without a check or a copy."""
     return Graph._from_csr(indptr, indices, weights)
 
 
-def with_nodes(graph: "Graph", n_nodes: int) -> "Graph":
+def with_nodes(graph: Graph, n_nodes: int) -> Graph:
     """Return the graph with isolated nodes added, up to `n_nodes`."""
     missing = n_nodes - graph.n_nodes
     if missing <= 0:
@@ -95,7 +97,7 @@ class Graph(Shown):
     n_self_loops_dropped: int
     n_zero_weights_dropped: int
     nodes: NodeTable | None = None
-    view: "TimeView | None" = None
+    view: TimeView | None = None
 
     def __init__(self) -> None:
         raise TypeError(

@@ -36,6 +36,7 @@ accurate form.
 import math
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
@@ -61,6 +62,7 @@ CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]
 LARGEST_SCALE = 1e150  # its square does not overflow
 EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
+ONES_TOL = 1e-10
 ROWS, COLUMNS = 1 << 16, 8  # of an array with one row per node, that are processed at a time
 
 
@@ -423,6 +425,11 @@ class HFSSolver:
             graph, ground=system.ground, random_state=random_state, n_jobs=n_jobs
         )
         self._threads = check_n_jobs(n_jobs)
+
+    @cached_property
+    def of_ones(self) -> Floats:
+        """Solution for the last right-hand side of a stable system, which no value changes."""
+        return self.solve(self.system.right_hand_sides[:, -1:], ONES_TOL)[:, 0]
 
     @property
     def report(self) -> SolveReport:

@@ -49,10 +49,11 @@ def find_influence(
     solvers: Sequence[HFSSolver], nodes: NDArray[np.int64], tol: float = 1e-9
 ) -> list[Influence]:
     """Return the rows of some nodes, which a label reaches, for each system on its graph."""
-    return [
-        _combine(one.system, nodes, one.solve(_right_hand_sides(one.system, nodes), tol))
-        for one in solvers
-    ]
+    found = []
+    for one in solvers:
+        x = one.solve(_right_hand_sides(one.system, nodes), tol)
+        found.append(_combine(one.system, nodes, x, one.of_ones if one.system.stable else None))
+    return found
 
 
 def refine_influence(
@@ -75,22 +76,26 @@ def refine_influence(
             system = system.with_degrees(source.degrees)
         return system.multiply(x, product)
 
-    state = BlockCG(_right_hand_sides(system, nodes), lambda r: solver.solve(r, PRECONDITIONER_TOL))
+    def combine() -> Influence:
+        x, k = system.centre(state.x.copy()), len(nodes)
+        return _combine(system, nodes, x[:, :k], x[:, -1] if system.stable else None)
+
+    b = _right_hand_sides(system, nodes)
+    if system.stable:
+        b = np.hstack([b, system.right_hand_sides[:, -1:]])
+    state = BlockCG(b, lambda r: solver.solve(r, PRECONDITIONER_TOL))
     while state.step(multiply) and source.passes < passes:
-        if source.passes > 1 and is_enough(_combine(system, nodes, system.centre(state.x.copy()))):
+        if source.passes > 1 and is_enough(combine()):
             break
-    return _combine(system, nodes, system.centre(state.x.copy()))
+    return combine()
 
 
 def _right_hand_sides(system: HFSSystem, nodes: NDArray[np.int64]) -> Floats:
-    """One column for each node, and for stable-HFS the last one of `system.right_hand_sides`."""
-    n, k = system.n_nodes, len(nodes)
-    b = np.zeros((n, k + system.stable))
-    b[nodes, np.arange(k)] = 1.0
+    """One column for each node."""
+    b = np.zeros((system.n_nodes, len(nodes)))
+    b[nodes, np.arange(len(nodes))] = 1.0
     if isinstance(system, RestartSystem):
         return b
-    if system.stable:
-        b[:, -1] = system.right_hand_sides[:, -1]
     for column, component in enumerate(system.component[nodes]):
         if system.stable:
             inside = system.component == component
@@ -102,17 +107,18 @@ def _right_hand_sides(system: HFSSystem, nodes: NDArray[np.int64]) -> Floats:
     return b
 
 
-def _combine(system: HFSSystem, nodes: NDArray[np.int64], x: Floats) -> Influence:
-    """Return the rows from solutions for `_right_hand_sides`."""
+def _combine(
+    system: HFSSystem, nodes: NDArray[np.int64], rows: Floats, of_ones: Floats | None
+) -> Influence:
+    """Return the rows from solutions for `_right_hand_sides`, and that of `HFSSolver.of_ones`."""
     if isinstance(system, RestartSystem):
-        return Influence(x, x, x)
-    rows = x[:, : len(nodes)]
+        return Influence(rows, rows, rows)
     inside = system.component[:, np.newaxis] == system.component[nodes]
-    if not system.stable:
+    if of_ones is None:
         there = np.bincount(system.at, weights=system.weights)[system.component[nodes]]
         rows = rows + inside / there
         return Influence(rows, rows, rows)
-    z = x[:, -1] + system.size_per_label[system.component]  # K 1
+    z = of_ones + system.size_per_label[system.component]  # K 1
     z[~system.reached] = 0.0
     potentials = rows + inside * z[:, np.newaxis] / inside.sum(axis=0)
     total = z.sum()

@@ -4,6 +4,8 @@
 step takes one pass over the edges of G. About as many passes are needed as for `certify`.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Any, Literal
 

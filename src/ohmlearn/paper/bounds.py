@@ -208,8 +208,9 @@ class GeneralizationBound:
         ]
         lines = [f"{'':24}{'printed':>12}{'repaired':>12}"]
         lines += [f"{name:24}" + "".join(f"{x:12.4g}" for x in values) for name, values in rows]
-        verdicts = ("vacuous" if terms.vacuous else "" for terms in both)
-        lines.append(f"{'':24}" + "".join(f"{verdict:>12}" for verdict in verdicts))
+        if any(terms.vacuous for terms in both):
+            verdicts = ("vacuous" if terms.vacuous else "" for terms in both)
+            lines.append(f"{'':24}" + "".join(f"{verdict:>12}" for verdict in verdicts))
         lines.append(
             f"repaired: with probability {self.confidence:g}; "
             f"c = {self.deviation_bound:.4g}, k = {self.label_bound:.4g}"

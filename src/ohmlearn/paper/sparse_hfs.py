@@ -1,5 +1,7 @@
 """Sparse-HFS, Algorithm 1 of the paper: an answer after each block of edges of a stream."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -29,14 +29,14 @@ from ohmlearn.reading.read_options import ReadOptions, ScaledColumn
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all
 
-LOOK = 1000  # ids that stand for all
+LOOK = 1000  # ids that `first_ids` returns, at most
 SCALE_SAMPLE = 100_000  # edges whose weights decide where `cap` is
 ONE_KIND = Setting("bipartite", False)
 SAY_KINDS = (
     f"say which kinds there are, for example {Setting('bipartite', ('user', 'item'))}, or "
     f"{ONE_KIND}"
 )
-ASK_EDGES = 1 << 20  # edges in which ids that two columns share are looked for
+ASK_EDGES = 1 << 20  # first edges in which an id that is in both columns leads to a warning
 
 
 class EdgeStream(Edges, Shown):
@@ -53,7 +53,7 @@ class EdgeStream(Edges, Shown):
     columns : str or None
         Which columns are used, and whether they were guessed; None if not known yet.
     kinds : tuple of str
-        The kinds of nodes, such as ("user", "item"), if there are two; their ids start with them.
+        The node types, such as ("user", "item"), if there are two; ids start with them.
     sources : list of str
         Names of the sources.
     n_nodes : int or None
@@ -61,7 +61,7 @@ class EdgeStream(Edges, Shown):
     n_edges : int or None
         Number of rows, if the sources say it or all of them have been read.
     n_read, fraction : int, float or None
-        Edges read so far in the current pass, and about which share of all edges they are.
+        Edges read so far in the current pass, and about which fraction of all edges they are.
     n_bad : int
         Rows left out in the latest reading, with ``on_bad="skip"``.
     n_repeated : int
@@ -146,7 +146,7 @@ class EdgeStream(Edges, Shown):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of nodes, if there are two, as far as they are known."""
+        """The node types, if there are two, as far as they are known."""
         columns = self._sources[0].columns
         return self.nodes.kinds or (columns.kinds if columns and columns.kinds else ())
 
@@ -247,6 +247,8 @@ class EdgeStream(Edges, Shown):
             closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
         ):
             unfinished = deque(chosen)
+            # Threads read ahead and look up known ids. The rest is done here, in the order of the
+            # stream: new ids get the next numbers, and events that were read before are left out.
             for at, source, raw, known in batches:
                 self._end_sources(unfinished, at)
                 if unknown and at == 0:
@@ -324,7 +326,7 @@ class EdgeStream(Edges, Shown):
             refuse_source(source.name, f"{text_of(error)}, or use {Setting('id_type', 'string')}")
         except ValueError as error:
             refuse_source(source.name, f"{text_of(error)}; {say_kinds(self.nodes)}")
-        self._kinds.ask(source, a, b, self.nodes)
+        self._kinds.warn_if_shared(source, a, b, self.nodes)
         return a, b
 
     def _note_columns(self, source: Source) -> None:
@@ -349,7 +351,7 @@ def say_kinds(nodes: NodeTable) -> str:
 
 
 class SourceKinds:
-    """The kinds of nodes in the sources of a stream.
+    """The node types in the sources of a stream.
 
     A source whose columns have no names has the kinds of those before it, because the parts of a
     large file may have names in the first part only.
@@ -387,7 +389,7 @@ class SourceKinds:
             )
         return kinds
 
-    def ask(
+    def warn_if_shared(
         self, source: Source, u: NDArray[np.int32], v: NDArray[np.int32], nodes: NodeTable
     ) -> None:
         """Warn if two columns share ids, and their names do not say whether these are two kinds."""

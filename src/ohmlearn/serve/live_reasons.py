@@ -176,7 +176,7 @@ def compare_reasons(
     old = {} if then is None else {one.node: one for one in then.labels}
     new = {one.node: one for one in now.labels}
     total = now.margin + (0.0 if then is None else then.margin)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for node in old | new:
         a, b = old.get(node), new.get(node)
         was, is_now = -a.contribution if a else 0.0, b.contribution if b else 0.0
@@ -184,7 +184,7 @@ def compare_reasons(
             since = "given" if a is None else "taken away"
         else:
             since = "" if a.label == b.label else "changed"
-        label = (b or a).label  # type: ignore[union-attr]
+        label = b.label if b else a.label if a else None
         row = {"node": node, "label": label, "before": was, "after": is_now, "since": since}
         rows.append({**row, "fraction": (is_now - was) / total if total else None})
     rows.sort(key=lambda row: -abs(row["after"] - row["before"]))

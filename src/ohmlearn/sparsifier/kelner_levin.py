@@ -13,6 +13,8 @@ expected new weight equals the old weight for any value of R. The weights printe
 use p' before taking the minimum. The resulting weights are too low.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Mapping
@@ -319,7 +321,7 @@ class KelnerLevin(Shown):
         is_whole = len(rows) == self.position and bool(np.all(probability >= 1.0))
         return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32), is_whole
 
-    def merge(self, others: "list[KelnerLevin]") -> None:
+    def merge(self, others: list[KelnerLevin]) -> None:
         """Add the rows of other sketches with their p and q; the next block resamples them."""
         changed = copy.copy(self)
         for other in others:

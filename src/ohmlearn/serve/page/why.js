@@ -141,7 +141,7 @@ function drawReasons(svg, reasons) {
     });
   });
   const most = Math.max(...labels.map((one) => Math.abs(one.contribution)), 1e-300);
-  const widest = Math.max(...paths.map((path) => path.share), 1e-300);
+  const widest = Math.max(...paths.map((path) => path.fraction), 1e-300);
   const kind = ({ contribution }) => (contribution < 0 ? "against" : "for");
   const line = (a, b) => `M${a.map((x) => x.toFixed(1)).join(" ")}L${b.map((x) => x.toFixed(1)).join(" ")}`;
   const parts = [];
@@ -151,11 +151,11 @@ function drawReasons(svg, reasons) {
     parts.push(draw("path", { class: `pull ${kind(one)}`, d: line(places.get(key(node)), places.get(key(one.node))), "stroke-width": width.toFixed(1) }));
   }
   for (const path of paths) {
-    const width = (1 + ((WIDEST - 1) * path.share) / widest).toFixed(1);
+    const width = (1 + ((WIDEST - 1) * path.fraction) / widest).toFixed(1);
     const found = path.nodes.slice(1).map((name, at) =>
       draw("path", { class: "way", d: line(places.get(key(path.nodes[at])), places.get(key(name))), "stroke-width": width }),
     );
-    found[0]?.append(draw("title", {}, `carries ${formatShare(path.share)} of the current`));
+    found[0]?.append(draw("title", {}, `carries ${formatShare(path.fraction)} of the current`));
     parts.push(...found);
   }
   const said = new Map(others.map((one) => [key(one.node), one]));

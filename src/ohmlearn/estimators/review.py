@@ -1,0 +1,152 @@
+"""What a person with limited time should look at: the surest nodes, and those above a threshold.
+
+Labels that are left out, one at a time, say how many answers above a threshold are right. Of the
+left-out labels whose probability of a class is at least t, the fraction that have this class
+estimates the precision, and of the labels of the class, the fraction with such a probability
+estimates the recall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.errors import InputTypeError, Param
+from ohmlearn.estimators.answer import ClassAnswer
+from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
+from ohmlearn.estimators.label_changes import ChangedLabels, compare_labels, name_nodes
+
+FEW = 5  # labels; fewer say nothing about a precision or a recall
+
+
+class ReviewedNode(NamedTuple):
+    """An unlabelled node, the probability of its class, and the second most likely class."""
+
+    node: object
+    probability: float
+    against: object
+
+
+class Threshold(NamedTuple):
+    """Number of unlabelled nodes whose probability of a class is at least `threshold`.
+
+    `precision` estimates the fraction of them that have the class, and `recall` the fraction of
+    the nodes of the class that are among them, with 95% intervals; None if fewer than five labels
+    say anything.
+    """
+
+    label: object
+    threshold: float
+    n_nodes: int
+    precision: AccuracyEstimate | None
+    recall: AccuracyEstimate | None
+
+    def __str__(self) -> str:
+        nodes = "node is" if self.n_nodes == 1 else "nodes are"
+        found = f'p >= {self.threshold:g}: {self.n_nodes:,} {nodes} "{self.label}", '
+        if self.precision is None:
+            return found + "but too few labels say how many of them are right"
+        found += f"about {_percent(self.precision, 'of them right')}"
+        if self.recall is None:
+            return found
+        of_all = f'of all "{self.label}"'
+        return f"{found}; this is about {_percent(self.recall, of_all)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Review:
+    """What to look at; see `HFSClassifier.review`.
+
+    Attributes
+    ----------
+    surest, borderline : dict {class: list of ReviewedNode}
+        Unlabelled nodes with this label: the surest ones, and those whose second class is nearly
+        as probable.
+    thresholds : list of Threshold
+        For each class and threshold, number of nodes and estimated precision and recall.
+    """
+
+    surest: dict[Any, list[ReviewedNode]]
+    borderline: dict[Any, list[ReviewedNode]]
+    thresholds: list[Threshold]
+    answer: ClassAnswer = field(compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join(str(row) for row in self.thresholds if row.n_nodes > 0)
+
+    def __repr__(self) -> str:
+        return f"<Review of {len(self.surest)} classes>\n{self}"
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas with one row for each class and threshold."""
+        import pandas as pd
+
+        nothing = (np.nan, np.nan, np.nan, 0)
+        rows = [(*row[:3], *(row.precision or nothing), *(row.recall or nothing))
+                for row in self.thresholds]  # fmt: skip
+        ends = [f"{what}{end}" for what in ("precision", "recall")
+                for end in ("", "_low", "_high", "_labels")]  # fmt: skip
+        return pd.DataFrame(rows, columns=["label", "threshold", "n_nodes", *ends])
+
+    def changed_since(self, other: object, *, n: int = 20) -> ChangedLabels:
+        """Return how labels differ from those of another review or model of the same nodes.
+
+        Parameters
+        ----------
+        other : Review or HFSClassifier
+            The earlier one. If the edges have ids, nodes are matched by id; new nodes do not count.
+        n : int
+            Number of nodes to list, those with the largest probability of the new label.
+        """
+        earlier = other.answer if isinstance(other, Review) else getattr(other, "answer_", None)
+        if not isinstance(earlier, type(self.answer)):
+            what = f"must be a Review or a fitted model, got {type(other).__name__}"
+            raise InputTypeError(f"{Param('other')} {what}")
+        return compare_labels(self.answer, earlier, n)
+
+
+def review_answer(answer: ClassAnswer, n: int, thresholds: Sequence[float]) -> Review:
+    """Return the review of an answer."""
+    classes, p = answer.problem.classes.tolist(), answer.probabilities
+    unlabelled = answer.reached.copy()
+    unlabelled[answer.problem.labels.nodes] = False
+    nodes = np.flatnonzero(unlabelled)
+    p, codes = p[nodes], answer.codes(answer.default_code)[nodes]
+    usable = answer.left_out.usable
+    left_out, weights = answer.left_out_probabilities[usable], answer.label_weights[usable]
+    given = answer.used.values[answer.left_out.labels[usable]]
+    own = p[np.arange(len(nodes)), codes]
+    rest = p.copy()
+    rest[np.arange(len(nodes)), codes] = -1.0
+    others = rest.argmax(axis=1)
+    lead = own - rest.max(axis=1, initial=0.0)
+
+    def listed(order: NDArray[np.float64], these: NDArray[np.intp]) -> list[ReviewedNode]:
+        chosen = these[np.argsort(order[these], kind="stable")[:n]]
+        ids = name_nodes(answer, nodes[chosen])
+        rivals = [classes[k] if len(classes) > 1 else None for k in others[chosen]]
+        return [ReviewedNode(*row) for row in zip(ids, own[chosen].tolist(), rivals, strict=True)]
+
+    surest, borderline, found = {}, {}, []
+    for code, name in enumerate(classes):
+        these = np.flatnonzero(codes == code)
+        surest[name], borderline[name] = listed(-own, these), listed(lead, these)
+        for t in thresholds:
+            above, y = left_out[:, code] >= t, given[:, code]
+            precision = _estimate(y[above], weights[above])
+            recall = _estimate(above[y > 0], (weights * y)[y > 0])
+            count = int(np.count_nonzero(p[:, code] >= t))
+            found.append(Threshold(name, float(t), count, precision, recall))
+    return Review(surest, borderline, found, answer)
+
+
+def _estimate(right: NDArray[Any], weights: NDArray[np.float64]) -> AccuracyEstimate | None:
+    return estimate_accuracy(right.astype(np.float64), weights) if len(right) >= FEW else None
+
+
+def _percent(one: AccuracyEstimate, what: str) -> str:
+    return f"{100 * one.value:.0f}% {what} ({100 * one.low:.0f}-{100 * one.high:.0f}%)"
