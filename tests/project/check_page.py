@@ -7,6 +7,7 @@ are asked for, that it notices when the service is gone, and that it loads nothi
 
 import contextlib
 import json
+import random
 import re
 import shutil
 import signal
@@ -35,9 +36,9 @@ expect.set_options(timeout=WAIT_MS)
 
 
 @contextlib.contextmanager
-def serving(*options: str, port: int = 0) -> Iterator[str]:
-    """Run the demo, and yield its address."""
-    command = [Path(sys.executable).with_name("ohmlearn"), "serve", "--demo", "--port", str(port)]
+def serving(*options: str, port: int = 0, folder: str = "--demo") -> Iterator[str]:
+    """Serve a folder, or run the demo, and yield the address."""
+    command = [Path(sys.executable).with_name("ohmlearn"), "serve", folder, "--port", str(port)]
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(
             [*map(str, command), *options], stdout=subprocess.PIPE, stderr=log, text=True
@@ -349,6 +350,50 @@ def check_reconnection(browser: Browser) -> None:
         watched.close(address, allowed="ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY")
 
 
+def post(address: str, path: str, content: Any) -> None:
+    """Send something to the service in JSON."""
+    body, headers = json.dumps(content).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{address.rstrip('/')}{path}", body, headers)
+    urllib.request.urlopen(request, timeout=20).close()
+
+
+def read_percent(page: Page) -> int:
+    """Return the estimated accuracy that the page shows."""
+    return int(re.findall(r"About (\d+)", page.locator("#accuracy-text").inner_text())[0])
+
+
+def check_accuracy(browser: Browser, folder: Path) -> None:
+    """The estimate of the accuracy falls when labels are wrong on purpose, and the page says so."""
+    draw = random.Random(0)
+    edges = [(draw.randrange(300), draw.randrange(100) * 3) for _ in range(3000)]
+    rows = [{"u": u, "v": v + u % 3} for u, v in edges if u != v + u % 3]
+
+    def give_labels(first: int, last: int, shift: int = 0) -> None:
+        labels = [{"node": n, "label": f"group {(n + shift) % 3}"} for n in range(first, last)]
+        post(address, "/v1/labels", {"labels": labels})
+
+    with serving(folder=str(folder / "accuracy")) as address:
+        watched = Watched(browser, viewport={"width": 1440, "height": 900})
+        page = watched.page
+        page.goto(address)
+        post(address, "/v1/edges", rows)
+        for count in (60, 66, 72, 78):  # estimates of ten seconds are one point
+            give_labels(0, count)
+            page.wait_for_timeout(11_000)
+        expect(page.locator("#accuracy-text")).to_contain_text("from 78 labels")
+        expect(page.locator("#problems")).to_be_empty()
+        expect(page.locator("#accuracy path.line")).to_have_count(1)
+        right = read_percent(page)
+        give_labels(0, 40, shift=1)
+        expect(page.locator("#problems")).to_contain_text("estimated accuracy has fallen")
+        wrong = read_percent(page)
+        assert wrong < right - 10, (right, wrong)
+        page.screenshot(path=OUT / "wrong.png", full_page=True)
+        give_labels(0, 40)
+        expect(page.locator("#problems")).to_be_empty()
+        watched.close(address)
+
+
 def check() -> None:
     """Start the demo, open the page, check it."""
     chromium = next((found for name in BROWSERS if (found := shutil.which(name))), None)
@@ -368,6 +413,7 @@ def check() -> None:
             check_looks(address, browser)
         check_tokens(browser, Path(folder))
         check_reconnection(browser)
+        check_accuracy(browser, Path(folder))
         browser.close()
     print(f"The page is live, labels nodes and asks for tokens; look at {OUT}/*.png")
 

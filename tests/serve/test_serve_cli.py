@@ -21,14 +21,17 @@ from click.testing import CliRunner
 pytest.importorskip("starlette")
 
 from confluent_kafka import Producer
+from pyarrow import csv
 from serve_broker import Broker
-from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_for
+from serve_cases import make_edges
+from serve_http import JSON, WRITE, Client, StandIn, make_certificate, read_all, wait_for
 
 from ohmlearn.cli import main
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.http_logs import logs_to
 from ohmlearn.serve.http_runner import Server, run
 from ohmlearn.serve.service import Service
+from ohmlearn.serve.settings import Settings
 
 OHMLEARN = [sys.executable, "-m", "ohmlearn"]
 
@@ -375,3 +378,72 @@ def test_an_error_cannot_forge_lines_of_the_log():
     assert " error   failed error=ValueError: bad\\n2026" in first
     assert "    2026-01-01T00:00:00 info    all is well\\x1b[2J" in others
     assert all(line.startswith("    ") for line in others)
+
+
+# The same edges, labels and options give the answers of the command line.
+
+OPTIONS = {
+    "default": [],
+    "method": ["--method", "restart", "--weight", "amount:log"],
+    "prior": ["--class-prior", "group 0=.2,group 1=.3,group 2=.5", "--gamma", "0.05"],
+    "rough": ["--class-prior", "labels", "--option", "prior_strength=rough"],
+    "cmn": ["--option", "normalization=cmn", "--weight", "amount:sqrt"],
+    "none": ["--option", "normalization=none", "--option", "calibration=none", "--weight", "none"],
+    "sure": ["--min-probability", "0.985", "--epsilon", "0.9", "--seed", "3"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
+def test_live_answers_are_those_of_the_command_line(tmp_path, name):
+    u, v, amounts, _ = make_edges(4000, 200)
+    options = OPTIONS[name]
+    heading = "amount" if "--weight" in options else "weight"
+    rows = zip(u.tolist(), v.tolist(), (100 * amounts).tolist(), strict=True)
+    text = f"u,v,{heading}\n" + "".join(f"{a},{b},{w}\n" for a, b, w in rows)
+    (tmp_path / "edges.csv").write_text(text)
+    chosen = np.random.default_rng(1).choice(200, 40, replace=False).tolist()
+    labels = [{"node": node, "label": f"group {node % 3}"} for node in chosen]
+    lines = "".join(f"{one['node']},{one['label']}\n" for one in labels)
+    (tmp_path / "labels.csv").write_text("node,label\n" + lines)
+    files = ["--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv", "--passes", "1"]
+    done = invoke("label", tmp_path / "edges.csv", *files, *options)
+    assert done.exit_code == 0, done.output
+    expected = {row["node"]: row for row in csv.read_csv(tmp_path / "out.csv").to_pylist()}
+    with started(tmp_path / "live", "--certify-every", "never", *options) as one:
+        assert one.client.post_csv("/v1/edges", text).status == 200
+        assert one.client.post_json("/v1/labels", {"labels": labels}).status == 200
+
+        def is_done():
+            mark = one.client.get("/v1/status").json["answers"]["watermark"]
+            return mark["edges"] == 4000 and mark["labels_version"] > 0
+
+        wait_for(is_done)
+        body = json.dumps({"nodes": list(range(200))}).encode()
+        found = one.client.ask("POST", "/v1/labels:lookup", body, JSON).json["results"]
+    for row in found:
+        other = expected[row["node"]]
+        assert (row["label"] or "") == (other["label"] or ""), row
+        for label, p in row["probabilities"].items():
+            assert p == pytest.approx(other[f"probability_{label}"], abs=2e-4), row
+        if name == "sure":
+            assert row["abstained"] == other["abstained"]
+    if name == "sure":
+        assert any(row["abstained"] for row in found)
+
+
+def test_options_that_a_service_refuses(tmp_path):
+    for wrong, words in (
+        ({"model": {"method": "best"}}, "method of Settings must be"),
+        ({"model": {"passes": 3}}, "model has 'passes'"),
+        ({"weight": "amount:cap=0.9"}, "use log or sqrt"),
+        ({"min_probability": 1.5}, "min_probability of Settings must"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Settings(**wrong)
+    Service(tmp_path / "s", Settings(weight="amount:log")).stop()
+    service = Service(tmp_path / "s")
+    assert service.weight.column == "amount"
+    service.stop()
+    with pytest.raises(ValueError, match="amount:log"):
+        Service(tmp_path / "s", Settings(weight="amount"))

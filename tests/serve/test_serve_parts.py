@@ -69,7 +69,7 @@ def test_ids_and_offsets_of_operations_that_the_log_lost_are_forgotten(tmp_path)
     places = [Offset("t", number % 2, 100 + number) for number in range(1, 7)]
     operations = [receipt.operation for receipt in receipts]
     names = [f"b{number}" for number in operations]
-    database.keep_events("id")
+    database.keep_column("event_id", "id")
     database.record(
         dict(zip(names, receipts, strict=True)),
         list(zip(places, operations, strict=True)),

@@ -144,8 +144,12 @@ def fail_once(monkeypatch, target, name, error=FULL):
     monkeypatch.setattr(target, name, fail)
 
 
-@pytest.mark.parametrize("name", ["take", "apply", "_feed", "save"])
-def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [(SparsifierInStep, "take"), (SparsifierInStep, "apply"), (SparsifierInStep, "save"),
+     (StreamingSparsifier, "add")],
+)  # fmt: skip
+def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, target, name):
     monkeypatch.setattr("ohmlearn.serve.service_threads.Sampler.retry_seconds", 0.05)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s", checkpoint_seconds=0.0) as service:
@@ -153,7 +157,7 @@ def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
         for batch in batches[:2]:
             service.submit(batch).result(30)
         wait_for_answers(service)
-        fail_once(monkeypatch, SparsifierInStep, name)
+        fail_once(monkeypatch, target, name)
         for batch in batches[2:]:
             service.submit(batch).result(30)
         wait_for_answers(service)

@@ -56,7 +56,7 @@ class StandIn:
     """A service that takes everything and knows every node."""
 
     name, ready, id_kind, kafka, answers_fail = "stand-in", True, "string", None, False
-    labels_version, event_id = 0, None
+    labels_version, event_id, weight = 0, None, None
 
     def __init__(self):
         self.batches, self.rows, self.deleted = [], [], []

@@ -12,7 +12,10 @@ from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_model import (
     CLASS_PRIOR,
     FEATURE_METHODS,
+    GAMMA,
     METHODS,
+    MODEL_KEYS,
+    MODEL_KEYS_HELP,
     check_feature_ids,
     check_feature_options,
     fit_features,
@@ -100,11 +103,7 @@ METHOD_OPTIONS = (
         help="Number of passes over the edges: more bring the answer closer to that of all edges. "
         "Default: 3, or 1 for a pipe and with --state.",
     ),
-    cli.option(
-        "--gamma", type=float, group="Method",
-        help="Weight of smoothness against the labels; with --features, how far these are smoothed "
-        "along the edges. Default: chosen from the labels and the mean degree.",
-    ),
+    GAMMA,
     cli.option(
         "--method", type=click.Choice([*METHODS, *FEATURE_METHODS]), group="Method",
         help="How labels are predicted. From the edges alone: auto (default), harmonic functions "
@@ -117,17 +116,8 @@ METHOD_OPTIONS = (
     cli.MAX_EDGES,
     cli.option(
         "--option", "rare", cls=cli.KeyValues, group="Method",
-        keys={
-            "normalization": ("normalization", click.Choice(["stable", "cmn", "none"]), "stable"),
-            "calibration": ("calibration", click.Choice(["loo", "none"]), "loo"),
-            "prior_strength": ("prior_strength", click.Choice(["exact", "rough"]), "exact"),
-            "certify": ("certify", click.BOOL, False),
-            **cli.SAFE,
-        },
-        help="A rare option; may be repeated. normalization= is how the scores of the classes are "
-        "made comparable: stable (default), cmn or none. calibration=none does not fit the "
-        "probabilities to left-out labels, as loo (default) does. prior_strength=rough moves the "
-        f"answers half of the way to --class-prior, if that is not known well. {cli.SAFE_HELP}",
+        keys={**MODEL_KEYS, "certify": ("certify", click.BOOL, False), **cli.SAFE},
+        help=f"{MODEL_KEYS_HELP} {cli.SAFE_HELP}",
     ),
 )  # fmt: skip
 STATE = cli.option(

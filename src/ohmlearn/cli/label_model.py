@@ -116,6 +116,24 @@ CLASS_PRIOR = option(
 )  # fmt: skip
 
 
+GAMMA = option(
+    "--gamma", type=float, group="Method",
+    help="Weight of smoothness against the labels; with --features, how far these are smoothed "
+    "along the edges. Default: chosen from the labels and the mean degree.",
+)  # fmt: skip
+MODEL_KEYS = {
+    "normalization": ("normalization", click.Choice(["stable", "cmn", "none"]), "stable"),
+    "calibration": ("calibration", click.Choice(["loo", "none"]), "loo"),
+    "prior_strength": ("prior_strength", click.Choice(["exact", "rough"]), "exact"),
+}
+MODEL_KEYS_HELP = (
+    "A rare option; may be repeated. normalization= is how the scores of the classes are made "
+    "comparable: stable (default), cmn or none. calibration=none does not fit the probabilities to "
+    "left-out labels, as loo (default) does. prior_strength=rough moves the answers half of the "
+    "way to --class-prior, if that is not known well."
+)
+
+
 def _read_proportion(text: str, name: str) -> float:
     try:
         number = float(text)

@@ -9,6 +9,14 @@ import click
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
+from ohmlearn.cli.label_model import (
+    CLASS_PRIOR,
+    GAMMA,
+    METHODS,
+    MODEL_KEYS,
+    MODEL_KEYS_HELP,
+    model_choices,
+)
 from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import flag_of, tell
 
@@ -69,6 +77,25 @@ ANSWERS = (
         help="Number of passes over the edges for each answer; 1 uses the sparsifier alone.",
     ),
     cli.option(
+        "--weight", metavar="COLUMN|none", group="Input",
+        help="Column of the weights in bodies and messages, or a function of it: amount:log is "
+        "log(1 + amount), amount:sqrt its square root. With none, all weights are 1. Stored with "
+        "FOLDER.",
+    ),
+    cli.option(
+        "--method", type=click.Choice(METHODS), group="Method", common=True,
+        help="How labels are predicted: auto (default), harmonic or restart, as for label.",
+    ),
+    GAMMA,
+    CLASS_PRIOR,
+    cli.option(
+        "--option", "rare", cls=cli.KeyValues, group="Method", keys=MODEL_KEYS, help=MODEL_KEYS_HELP
+    ),
+    cli.option(
+        "--min-probability", type=cli.fraction, group="Method", common=True,
+        help="Answer without a label where its probability is smaller; abstained is true there.",
+    ),
+    cli.option(
         "--answer-every", default="2s", metavar="DURATION", group="Method",
         help="Shortest time between two computations of the labels.",
     ),
@@ -127,8 +154,8 @@ def serve(folder: str | None, check: bool, backup: str | None, demo: bool, **opt
     before they are acknowledged. There is a page to watch at /. Started again, the server continues
     where it was.
 
-    --half-life, --horizon, --epsilon and --seed are stored when FOLDER is made, and --event-id when
-    it is given first; later they may be left out.
+    --half-life, --horizon, --epsilon and --seed are stored when FOLDER is made, and --event-id and
+    --weight when they are given first; later they may be left out.
     """
     if sum([check, backup is not None, demo]) > 1:
         raise click.UsageError("--check, --backup and --demo exclude each other; give one of them")
@@ -183,6 +210,9 @@ def _read_settings(options: cli.Options) -> "Settings":
         every_seconds=0.0 if cli.as_moment(pause) == 0.0 else check_duration("answer_every", pause),
         every_edges=options["answer_after"],
         n_jobs=options["threads"],
+        weight=options["weight"],
+        min_probability=options["min_probability"],
+        model=model_choices(options, {}),
     )
 
 
@@ -234,7 +264,7 @@ def _run_demo(folder: str, options: cli.Options) -> None:
 
     from ohmlearn.serve import demo_feed
 
-    for name in (*STORED, "event_id", "kafka", "topic", "answer_every"):
+    for name in (*STORED, "event_id", "weight", "kafka", "topic", "answer_every"):
         if cli.was_given(name):
             raise click.UsageError(f"--demo has settings of its own; leave out {flag_of(name)}")
     stop = threading.Event()

@@ -22,6 +22,7 @@ from ohmlearn.serve.database import convert_id
 
 EXPORT_ROWS = 1 << 17
 N_BINS = 20
+ABSTAINED = -2  # code of a node whose label is not probable enough
 CHANGE = np.dtype([("node", "<i4"), ("before", "<i4"), ("after", "<i4"), ("probability", "<f4")])
 ABOUT = (
     "version", "classes", "edges", "operation", "labels_version", "changes_end", "latest",
@@ -36,7 +37,7 @@ class Answers:
 
     version: int  # grows with each answer
     classes: list[str]
-    codes: NDArray[np.int32]  # the class of each node; -1 if no label reaches it
+    codes: NDArray[np.int32]  # the class of each node; -1 if no label reaches it, or ABSTAINED
     probabilities: NDArray[np.float32]  # of each node and class
     given: NDArray[np.int32]  # the nodes whose label was given
     edges: int = 0  # live ones that are reflected
@@ -63,8 +64,10 @@ class Answers:
 
     @cached_property
     def largest(self) -> NDArray[np.float32]:
-        """The probability of the label of each node; 0 where there is none."""
+        """The probability of the label of each node; 0 where no label reaches it."""
         found = np.zeros(self.n_nodes, np.float32)
+        rows = np.flatnonzero(self.codes == ABSTAINED)
+        found[rows] = self.probabilities[rows].max(axis=1, initial=0.0)
         rows = np.flatnonzero(self.codes >= 0)
         found[rows] = self.probabilities[rows, self.codes[rows]]
         return found
@@ -98,10 +101,12 @@ class Answers:
         for number, node, given in zip(numbers.tolist(), ids, is_given, strict=True):
             code = int(self.codes[number]) if 0 <= number < self.n_nodes else -1
             row = {"node": node, "known": number >= 0, "label": None, "probability": None}
-            row |= {"reached": code >= 0, "given": given, "probabilities": None}
-            if code >= 0:
+            row |= {"reached": code != -1, "given": given, "probabilities": None}
+            row["abstained"] = code == ABSTAINED
+            if code != -1:
                 p = self.probabilities[number].tolist()
-                row["label"], row["probability"] = self.classes[code], round(p[code], 6)
+                row["label"] = self.classes[code] if code >= 0 else None
+                row["probability"] = round(p[code] if code >= 0 else max(p), 6)
                 row["probabilities"] = {
                     name: round(each, 6) for name, each in zip(self.classes, p, strict=True)
                 }
@@ -140,12 +145,12 @@ class Answers:
             for first in range(0, self.n_nodes, EXPORT_ROWS):
                 part = slice(first, first + EXPORT_ROWS)
                 codes = self.codes[part]
-                missing = codes < 0
+                reached = codes != -1
                 columns = [
                     ids.slice(first, EXPORT_ROWS),
-                    names.take(pa.array(codes, mask=missing)),
-                    pa.array(largest[part], mask=missing),
-                    pa.array(~missing),
+                    names.take(pa.array(codes, mask=codes < 0)),
+                    pa.array(largest[part], mask=~reached),
+                    pa.array(reached),
                     pa.array(is_given[part]),
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
@@ -239,11 +244,12 @@ def find_changes(before: Answers, after: Answers) -> Changes:
     """Compare two answers."""
     classes = list(dict.fromkeys([*after.classes, *before.classes]))
     place = {name: at for at, name in enumerate(classes)}
-    old = np.array([*(place[name] for name in before.classes), -1], np.int32)[before.codes]
+    codes = np.maximum(before.codes, -1)
+    old = np.array([*(place[name] for name in before.classes), -1], np.int32)[codes]
     size = max(before.n_nodes, after.n_nodes)
     was, now = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
     was[: len(old)] = old
-    now[: after.n_nodes] = after.codes
+    now[: after.n_nodes] = np.maximum(after.codes, -1)
     chosen = np.flatnonzero(was != now)
     rows = np.empty(len(chosen), CHANGE)
     rows["node"], rows["before"], rows["after"] = chosen, was[chosen], now[chosen]

@@ -182,18 +182,18 @@ class Database:
         ).fetchone()
         return None if row is None else Receipt(*json.loads(row[0]))
 
-    def keep_events(self, column: str | None) -> str | None:
-        """Return the column with the ids of events; the first one given is kept for ever."""
-        known = self._get("event_id")
+    def keep_column(self, name: str, column: str | None) -> str | None:
+        """Return a column, such as that of the ids of events; the first one given is kept."""
+        known = self._get(name)
         if column is None or column == known:
             return known
         if known is not None:
             raise InputError(
-                f"{self.path.parent} was made with {Param('event_id', known)}, got {column!r}; "
+                f"{self.path.parent} was made with {Param(name, known)}, got {column!r}; "
                 f"leave it out, or use another folder"
             )
         with self._change() as connection:
-            self._set(connection, "event_id", column)
+            self._set(connection, name, column)
         return column
 
     def events(self) -> Events:

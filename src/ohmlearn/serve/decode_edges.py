@@ -31,13 +31,13 @@ from ohmlearn.reading.arrow_reader import ArrowSource, Found
 from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.json_reader import BYTE_ORDER_MARK, JsonLinesSource
-from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions, Rows, ScaledColumn
 from ohmlearn.reading.source_errors import BadRows, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source, join_batches
 from ohmlearn.reading.time_rule import TimeRule
 
 Form = Literal["ndjson", "csv", "arrow"]
-NAME = "the body"
+NAME, EDGE = "the body", "an edge"
 LONGEST_LINE = 1 << 20  # as objects of Python, its values may take fifty times as much
 MOST_MESSAGES = 1000  # of Arrow; each record batch is checked with all of its dictionaries
 # Views and codes of a dictionary may refer to the same text many times. This is how many bytes a
@@ -106,7 +106,8 @@ class BodySource(Source):
         self, names: Sequence[str] | None, n_columns: int, *_: object, **__: object
     ) -> ColumnChoice:
         """Return which columns hold ends, weight and time."""
-        self.columns = columns = choose_names(names or (), self.body.one, self.body.event_id)
+        how = self.body.one, self.body.event_id, self.body.weight
+        self.columns = columns = choose_names(names or (), *how)
         self.times = None if columns.t is None else SecondsRule()
         return columns
 
@@ -167,6 +168,7 @@ class Body:
     max_id_bytes: int
     one: str
     event_id: str | None
+    weight: ScaledColumn | None
 
     @property
     def is_empty(self) -> bool:
@@ -210,6 +212,8 @@ class Body:
             full = [RawBatch(none, none)]
         joined = join_batches(full)
         w = joined.w if joined.w is None else joined.w.astype(np.float64, copy=False)
+        if w is not None and self.weight is not None and self.weight.function:
+            w = np.log1p(w) if self.weight.function == "log" else np.sqrt(w)
         u, v = (as_ids(decode_codes(ids), "ids") for ids in (joined.u, joined.v))
         joined = RawBatch(u, v, w, t=joined.t, event=joined.event)
         if form == "csv" and self.id_kind is None:
@@ -250,8 +254,9 @@ def decode_edges(
     skip_bad: bool = False,
     max_rows: int = 1_000_000,
     max_id_bytes: int = 256,
-    one: str = "an edge",
+    one: str = EDGE,
     event_id: str | None = None,
+    weight: ScaledColumn | None = None,
 ) -> RawBatch:
     """Return the edges in a body: ids as int64 or `Strings`, weights, times in Unix seconds.
 
@@ -272,6 +277,9 @@ def decode_edges(
         weights and times, if there are any, say which of parallel edges are meant.
     event_id : str, optional
         The column with the ids of events, of which each row must have one.
+    weight : ScaledColumn, optional
+        The column of weights, of which each edge must have one, and the function of it; the column
+        "none" means that all weights are 1. By default, usual names decide.
 
     Raises
     ------
@@ -282,7 +290,8 @@ def decode_edges(
     content = body if isinstance(body, bytes) else bytes(body)
     options = BodyOptions(on_bad="skip" if skip_bad else "raise")
     try:
-        return Body(content, id_kind, options, max_rows, max_id_bytes, one, event_id).read(form)
+        how = max_rows, max_id_bytes, one, event_id, weight
+        return Body(content, id_kind, options, *how).read(form)
     except BadBody:
         raise
     except SourceError as error:
@@ -295,7 +304,12 @@ def decode_edges(
         raise BadBody(f"the body cannot be read as {form}: {said}") from error
 
 
-def choose_names(names: Sequence[str], one: str, event_id: str | None = None) -> ColumnChoice:
+def choose_names(
+    names: Sequence[str],
+    one: str,
+    event_id: str | None = None,
+    weight: ScaledColumn | None = None,
+) -> ColumnChoice:
     """Return which columns hold ends, weight and time, by their names; `one` is a row, in words.
 
     Examples
@@ -316,6 +330,12 @@ def choose_names(names: Sequence[str], one: str, event_id: str | None = None) ->
     w, t = (
         next((x for x in some if x in lower), None) for some in (BodyOptions.rows.weights, TIMES)
     )
+    if weight is not None:
+        w = None if weight.column == "none" else str(weight.column).strip().lower()
+        if w not in lower and w is not None:
+            if one == EDGE:
+                raise BadBody(f"{one} needs the column {weight.column} with its weight")
+            w = None
     event = None if event_id is None else event_id.strip().lower()
     if event in (*pair, w, t) and event is not None:
         raise BadBody(f"the column of event ids, {event}, is an end, the weight or the time, too")

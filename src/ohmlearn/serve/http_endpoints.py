@@ -139,6 +139,7 @@ class Endpoints:
                 max_id_bytes=self._limits.id_bytes,
                 one="a pair" if is_removal else "an edge",
                 event_id=None if is_removal else self._service.event_id,
+                weight=self._service.weight,
             )
 
         async with self._edge_bodies.read(request) as body:

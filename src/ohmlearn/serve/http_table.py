@@ -155,6 +155,7 @@ SCHEMAS: Json = {
         probability=NUMBER_OR_NULL,
         reached=_about(FLAG, "Whether any label reaches the node."),
         given=_about(FLAG, "Whether the label was given."),
+        abstained=_about(FLAG, "Whether the label is left out: it is not probable enough."),
         probabilities={"type": ["object", "null"], "additionalProperties": NUMBER},
     ),
     "Change": _object(

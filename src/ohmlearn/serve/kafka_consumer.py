@@ -421,7 +421,8 @@ class Consumer:
         future: Future[Receipt] = Future()
         try:
             usable = [message for message in group if not self._letters.has(*part.key, message)]
-            batch, bad = decode_messages(usable, self._form, kind, self._service.event_id)
+            columns = self._service.event_id, self._service.weight
+            batch, bad = decode_messages(usable, self._form, kind, *columns)
             self._bury(part, bad)
             offset = Offset(*part.key, group[-1].offset, part.stored or -1)
             future = self._service.submit(batch, offset=offset)

@@ -13,16 +13,17 @@ import os
 import re
 import time
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ohmlearn.errors import OhmError, render
+from ohmlearn.reading.read_options import ScaledColumn
 from ohmlearn.reading.table_reader import RawBatch, join_batches
-from ohmlearn.serve.decode_edges import choose_names, decode_edges
+from ohmlearn.serve.decode_edges import EDGE, choose_names, decode_edges
 
 KafkaFormat = Literal["json", "arrow"]
 MAX_BYTES = 64 << 20  # of the value of a message
@@ -58,19 +59,27 @@ class Decoded(NamedTuple):
 
 
 def decode_messages(
-    messages: list[Message], form: KafkaFormat, id_kind: str | None, event_id: str | None = None
+    messages: list[Message],
+    form: KafkaFormat,
+    id_kind: str | None,
+    event_id: str | None = None,
+    weight: ScaledColumn | None = None,
 ) -> Decoded:
     """Return the edges of messages in one batch; if `id_kind` is None, of one, which decides.
 
     Edges without a time get that of their message. A message with a bad row is bad as a whole.
     """
-    read = partial(_read, form=form, id_kind=id_kind, event_id=event_id)
+    how: dict[str, Any] = {"event_id": event_id, "weight": weight}
+
+    def read(together: list[Message]) -> RawBatch:
+        return _read(together, form, id_kind, **how)
+
     batches: list[RawBatch] = []
     bad: list[tuple[Message, str]] = []
 
     @cache
     def columns_of(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(names[at] for at in choose_names(names, "an edge", event_id).used)
+        return tuple(names[at] for at in choose_names(names, EDGE, **how).used)
 
     def key(message: Message) -> object:
         """Return the columns that the first object names; the offset in case of doubt."""
@@ -111,9 +120,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _read(
-    messages: list[Message], form: KafkaFormat, id_kind: str | None, event_id: str | None
-) -> RawBatch:
+def _read(messages: list[Message], form: KafkaFormat, id_kind: str | None, **how: Any) -> RawBatch:
     """Return edges with weights and times."""
     values = [message.value if form == "arrow" else message.value.strip() for message in messages]
     body = b"\n".join(values)
@@ -122,9 +129,7 @@ def _read(
             f"the message has {len(body)} bytes, but at most {MAX_BYTES >> 20} MiB are allowed; "
             f"send smaller ones"
         )
-    batch = decode_edges(
-        body, "arrow" if form == "arrow" else "ndjson", id_kind=id_kind, event_id=event_id
-    )
+    batch = decode_edges(body, "arrow" if form == "arrow" else "ndjson", id_kind=id_kind, **how)
     counts = [batch.u.size]
     if len(messages) > 1:
         counts = [value.count(b"\n") + 1 for value in values]

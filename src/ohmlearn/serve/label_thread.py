@@ -11,11 +11,13 @@ import threading
 import time
 import warnings
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ohmlearn._warnings import warn
 from ohmlearn.edge_log import LogFollower, LogSnapshot
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
@@ -26,6 +28,7 @@ from ohmlearn.harmonic import HFSResult
 from ohmlearn.nodes import NodeTable
 from ohmlearn.serve.accuracy_watch import AccuracyWatch
 from ohmlearn.serve.answer_store import (
+    ABSTAINED,
     Answers,
     Changes,
     find_changes,
@@ -87,6 +90,7 @@ class Labeller(Worker):
             passes=settings.passes,
             random_state=folder.seed,
             n_jobs=settings.n_jobs,
+            **settings.model,
         )
         self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
@@ -179,18 +183,35 @@ class Labeller(Worker):
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
         is_weighted = any(weight != 1.0 for weight in weights.values())
+        p = self._with_known_classes(p, set(y.values()))
         how = (y, None, kept.nodes, weights if is_weighted else None)
         problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p)
         found = Labelling(p, kept, before=self._before).solve(problem, live)
         answer, self._before = found.class_answer, found.before
         answer.warn_apart()
         answer.warn_few()
+        answer.warn_imbalance()
         self.n_unused = len(given) - len(known) + len(problem.unused.nodes)
         classes = [str(name) for name in problem.classes]
         probabilities = answer.probabilities.astype(np.float32)
         codes = answer.codes(-1).astype(np.int32)
+        least = self._settings.min_probability
+        if least is not None:  # as float64, so that borders are those of the command line
+            codes[(codes >= 0) & (answer.probabilities.max(axis=1) < least)] = ABSTAINED
         answers = Answers(version, classes, codes, probabilities, numbers[known], **about)
         return kept, answer, answers
+
+    def _with_known_classes(self, p: HFSParameters, classes: set[str]) -> HFSParameters:
+        """Leave out proportions until there are labels of the same classes, and say so."""
+        prior = p.class_prior
+        if not isinstance(prior, Mapping) or set(prior) == classes:
+            return p
+        odd = ", ".join(sorted(set(prior) ^ classes)[:3])
+        warn(
+            f"the known proportions of the classes are not used: there must be labels of the same "
+            f"classes, but these are only in one of both: {odd}"
+        )
+        return replace(p, class_prior=None)
 
     def _usable_labels(self) -> list[GivenLabel]:
         """Return the given labels, and note those with a weight that no solve accepts."""

@@ -29,6 +29,7 @@ MOST_NAMED, MOST_LABELS = 3, 5
 NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
+UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
 
@@ -62,6 +63,8 @@ class Explainer:
         if found is None:
             one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
             found = replace(one, node=node).to_dict(changes=changes)
+            if one.label is None:
+                found["text"] = f"{node}: {one.note}."
             with self._guard:
                 if self._replies and next(iter(self._replies))[0] != key[0]:
                     self._replies.clear()
@@ -86,8 +89,9 @@ class Explainer:
         all_edges: bool,
     ) -> Explanation:
         answer = solved.answer
-        if answer is None or number >= solved.answers.n_nodes:
-            why = NO_LABELS if answer is None else TOO_NEW
+        is_new = number >= solved.answers.n_nodes
+        if answer is None or is_new or solved.answers.codes[number] == -1:
+            why = NO_LABELS if answer is None else TOO_NEW if is_new else UNREACHED
             return Explanation(number, None, None, float("nan"), float("nan"), [], note=why)
         how: dict[str, Any] = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
         if not all_edges or answer.problem.holds_all_edges:
@@ -103,7 +107,7 @@ class Explainer:
         finally:
             self._passes.release()
         shown = solved.answers.label_of(number)
-        if found.label != shown:
+        if shown is not None and found.label != shown:  # None: it is not probable enough
             differs = f"the answer that is served is {shown!r}, from the edges kept alone"
             found = replace(found, note="; ".join(part for part in (found.note, differs) if part))
         return found
@@ -125,14 +129,14 @@ class Explainer:
 
         They are known for the changes of the last answer, if the one before it is kept.
         """
-        solved, before = self._labeller.solved, self._labeller.previous
+        before, solved = self._labeller.previous, self._labeller.solved
         numbers = find_numbers(self._nodes, [one["node"] for one in changes]).tolist()
         found: list[dict[str, Any]] = [{**one, "reason": None} for one in changes]
         groups: dict[tuple[Any, Any], list[int]] = {}
         for at, one in enumerate(changes[:MOST_CHANGES]):
             if solved is None or one["version"] != solved.answers.version:
                 found[at]["reason"] = {"text": NOT_LAST, "labels": []}
-            elif before is None:
+            elif before is None or before.answers.version != solved.answers.version - 1:
                 found[at]["reason"] = {"text": NOT_KEPT, "labels": []}
             else:
                 groups.setdefault((one["before"], one["after"]), []).append(at)

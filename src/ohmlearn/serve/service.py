@@ -17,11 +17,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ohmlearn.errors import Param
 from ohmlearn.graph.time_view import FADED
+from ohmlearn.reading.read_options import ScaledColumn
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.progress import peak_memory
-from ohmlearn.serve.answer_store import Answers, find_numbers
+from ohmlearn.serve.answer_store import ABSTAINED, Answers, find_numbers
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import COUNTS, Intake
 from ohmlearn.serve.label_thread import Labeller
@@ -139,6 +142,11 @@ class Service:
     def event_id(self) -> str | None:
         """The column with the ids of events, if each counts once."""
         return self._folder.event_id
+
+    @property
+    def weight(self) -> ScaledColumn | None:
+        """The column of weights and the function of it, if it is named."""
+        return self._folder.weight
 
     def submit(
         self,
@@ -302,7 +310,8 @@ class Service:
             "answers": self.envelope(),
             "confidence": answers.histogram,
             "accuracy": labeller.accuracy.status(),
-            "n_unreached": answers.n_nodes - sum(sizes),
+            "n_unreached": int(np.count_nonzero(answers.codes == -1)),
+            "n_abstained": int(np.count_nonzero(answers.codes == ABSTAINED)),
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
             "suggestions_version": self._surveyor.suggestions["of_version"],

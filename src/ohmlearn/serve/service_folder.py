@@ -27,7 +27,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
 from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
-from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.settings import Settings, read_weight
 
 LOG, DATABASE, ANSWERS, LETTERS = "log", "service.sqlite", "answers.ohm", "dead-letters.ndjson"
 KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, LETTERS}
@@ -60,7 +60,8 @@ class Folder:
         self.log.open_for_writing()  # refuses a second process
         try:
             self.database = Database(self.path / DATABASE)
-            self.event_id = self.database.keep_events(settings.event_id)
+            self.event_id = self.database.keep_column("event_id", settings.event_id)
+            self.weight = read_weight(self.database.keep_column("weight", settings.weight))
             # Ids of batches that were never acknowledged; see database.py.
             self.database.forget_after(self.log.n_durable)
         except BaseException:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 from ohmlearn.checks.parameters import N_JOBS, Constraints, Interval, check_parameters
 from ohmlearn.checks.times import DURATIONS, check_duration
 from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.problem import HFSParameters
+from ohmlearn.reading.read_options import ScaledColumn, split_weight
 
+CHOICES = (
+    "method", "gamma", "class_prior", "prior_strength", "normalization", "calibration",
+)  # fmt: skip
 SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Unix seconds
 
 
@@ -26,6 +32,10 @@ class Settings:
     epsilon: float | None = None  # accuracy of the sparsifier; 0.8 by default
     seed: int | None = None  # for random numbers; 0 by default
     event_id: str | None = None  # column with ids of events: a row whose event is known is left out
+    # Column of weights in bodies, or a function of it such as "amount:log"; "none": all are 1.
+    weight: str | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)  # parameters of the classifier
+    min_probability: float | None = None  # nodes whose label is less probable get none
     passes: int = 1  # over the edges for each answer; 1 uses the sparsifier alone
     certify_every: float | str | None = 600.0  # between comparisons with all edges; None for never
     every_seconds: float = 2.0  # shortest time between two answers,
@@ -44,6 +54,12 @@ class Settings:
                 f"{Param('half_life', self.half_life)} and {Param('window', self.window)} exclude "
                 f"each other; give one of them"
             )
+        if unknown := self.model.keys() - CHOICES:
+            raise InputError(
+                f"{Param('model')} has {min(unknown)!r}; it may have {', '.join(CHOICES)}"
+            )
+        HFSParameters.check(type(self).__name__, dict(self.model))
+        read_weight(self.weight)
         for name in ("half_life", "window", "certify_every"):
             value = getattr(self, name)
             if value is not None and check_duration(name, value) < SHORTEST:
@@ -68,12 +84,26 @@ class Settings:
         return {name: value for name, value in given.items() if value is not None}
 
 
+def read_weight(given: str | None) -> ScaledColumn | None:
+    """Return the column of weights and the function of it; None if usual names decide."""
+    if given is None:
+        return None
+    found = split_weight(given)
+    if found.function == "cap":
+        why = f"{Param('weight', given)}: the quantile of a stream that goes on is not known"
+        raise InputError(why, remedy="use log or sqrt")
+    return found
+
+
 CONSTRAINTS: Constraints = {
     "half_life": (None, DURATIONS),
     "window": (None, DURATIONS),
     "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
     "seed": (None, Interval(Integral, 0)),
     "event_id": (None, str),
+    "weight": (None, str),
+    "model": (Mapping,),
+    "min_probability": (None, Interval(Real, 0, 1)),
     "passes": (Interval(Integral, 1),),
     "certify_every": (None, DURATIONS),
     "every_seconds": (Interval(Real, 0),),

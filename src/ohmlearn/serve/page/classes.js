@@ -32,7 +32,7 @@ export function makeChip(label) {
   return chip;
 }
 
-export function showClasses(classes, nUnreached) {
+export function showClasses(classes, nUnreached, nAbstained) {
   let rows = classes.map(({ label, n_nodes: n }) => ({ key: `=${label}`, label, n }));
   if (rows.length > N_CLASSES) {
     rows.sort((a, b) => b.n - a.n);
@@ -40,6 +40,7 @@ export function showClasses(classes, nUnreached) {
     const text = `${rows.length - N_CLASSES + 1} other classes`;
     rows = [...rows.slice(0, N_CLASSES - 1), { key: `+${text}`, label: null, text, n }];
   }
+  if (nAbstained > 0) rows.push({ key: "?", label: null, text: "not sure enough", n: nAbstained });
   if (nUnreached > 0) rows.push({ key: "", label: null, text: "not reached", n: nUnreached });
   const total = rows.reduce((sum, { n }) => sum + n, 0);
   const body = find("classes").tBodies[0];

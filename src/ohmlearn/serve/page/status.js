@@ -29,7 +29,7 @@ export function showStatus(next) {
   setText("name", next.name ?? "");
   showProblems(next);
   showCounters(next);
-  showClasses(classes, next.n_unreached ?? 0);
+  showClasses(classes, next.n_unreached ?? 0, next.n_abstained ?? 0);
   showConfidence(next);
   showAccuracy(next);
   showChanges(next.recent_changes ?? []);
