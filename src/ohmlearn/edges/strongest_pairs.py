@@ -16,19 +16,19 @@ CANDIDATES = 4096  # pairs that are kept for each measure while edges are read
 PAIRS = 1 << 20  # edges that are measured at a time
 
 
-class Pairs(NamedTuple):
-    """Pairs of nodes u < v, with the sum of the weights of their edges."""
+class EdgePairs(NamedTuple):
+    """EdgePairs of nodes u < v, with the sum of the weights of their edges."""
 
     u: Nodes
     v: Nodes
     w: Floats
 
-    def take(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> "Pairs":
+    def take(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> "EdgePairs":
         """Return some of the pairs."""
-        return Pairs(self.u[at], self.v[at], self.w[at])
+        return EdgePairs(self.u[at], self.v[at], self.w[at])
 
 
-NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+NONE = EdgePairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def find_strongest(
@@ -40,7 +40,7 @@ def find_strongest(
     n_nodes: int,
     view: TimeView | None = None,
     n_jobs: int = 1,
-) -> tuple[list[Pairs], list[Pairs]]:
+) -> tuple[list[EdgePairs], list[EdgePairs]]:
     """Return for each measure the pairs with the largest values, and the pairs at some nodes.
 
     A measure returns the value of pairs of weight 1; that of a pair is multiplied by its weight,
@@ -49,7 +49,7 @@ def find_strongest(
     dropped, the weights of the best ones are then counted exactly.
     """
     best = [NONE for _ in measures]
-    near: list[Pairs] = []
+    near: list[EdgePairs] = []
     is_around = np.zeros(n_nodes, dtype=np.bool_)
     is_around[around] = True
     dropped, n_parts = False, 0
@@ -77,7 +77,7 @@ def find_strongest(
     return [_strongest(*both, count) for both in zip(best, measures, strict=True)], incident
 
 
-def _read(edges: Edges, n_nodes: int, view: TimeView | None, n_jobs: int) -> Iterator[Pairs]:
+def _read(edges: Edges, n_nodes: int, view: TimeView | None, n_jobs: int) -> Iterator[EdgePairs]:
     """Yield the pairs of each part of the edges, every pair once."""
     with one_pass(edges, n_jobs) as batches:
         for number, (u, v, w, t) in enumerate(batches):
@@ -88,22 +88,22 @@ def _read(edges: Edges, n_nodes: int, view: TimeView | None, n_jobs: int) -> Ite
                 a, b = (end[part].astype(np.int64) for end in (u, v))
                 weights = np.ones(len(a)) if w is None else w[part].astype(np.float64)
                 loops = a == b
-                pairs = Pairs(np.minimum(a, b), np.maximum(a, b), weights)
+                pairs = EdgePairs(np.minimum(a, b), np.maximum(a, b), weights)
                 yield _join([pairs.take(~loops) if loops.any() else pairs], n_nodes)
 
 
-def _join(parts: list[Pairs], n_nodes: int) -> Pairs:
+def _join(parts: list[EdgePairs], n_nodes: int) -> EdgePairs:
     """Return the pairs of all parts, each once, sorted."""
     u, v, w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     given = u * n_nodes + v
     if np.all(given[1:] > given[:-1]):  # as those of a graph in memory
-        return Pairs(u, v, w)
+        return EdgePairs(u, v, w)
     keys, at = np.unique(given, return_inverse=True)
     sums: Floats = np.bincount(at, w, len(keys)).astype(np.float64)
-    return Pairs(keys // n_nodes, keys % n_nodes, sums)
+    return EdgePairs(keys // n_nodes, keys % n_nodes, sums)
 
 
-def _strongest(pairs: Pairs, measure: Measure, count: int) -> Pairs:
+def _strongest(pairs: EdgePairs, measure: Measure, count: int) -> EdgePairs:
     """Return the pairs with the largest absolute values, largest first."""
     values = np.abs(pairs.w * measure(pairs.u, pairs.v))
     if len(values) > count:

@@ -31,7 +31,7 @@ from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
-from ohmlearn.edges.strongest_pairs import Measure, Pairs, find_strongest
+from ohmlearn.edges.strongest_pairs import EdgePairs, Measure, find_strongest
 from ohmlearn.errors import InputError, Param
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels
@@ -58,7 +58,7 @@ CLOSE = 0.02  # passes end when contributions add up to the margin up to this fr
 # fraction of all labels would be different with another sample.
 ROUGH, UNSTABLE = 0.1, 0.05
 FLOWS = 512  # edges with the largest currents, among which paths are found
-MOST_PATHS, LEAST_SHARE = 3, 0.2
+MOST_PATHS, LEAST_CURRENT = 3, 0.2
 GONE = 1e-9  # sum of the labels of a class that has none
 MOST_CHANGED = 5  # labels of a set that would change the answer
 REFINED = 3  # passes for the answer, if it is that of the edges kept
@@ -68,7 +68,7 @@ BLOCK, ENTRIES = 16, 1 << 22
 PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 
 
-class Part(NamedTuple):
+class MarginPart(NamedTuple):
     """A linear part of the margins, with a row or an entry for each explained node."""
 
     problem: Problem  # whose scores these are
@@ -89,12 +89,12 @@ class Part(NamedTuple):
         return found
 
 
-def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
+def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[MarginPart]:
     """Return the parts of the margins of nodes: harmonic scores first."""
     problem, f = answer.problem, answer.result.f
     if not isinstance(answer, ClassAnswer):
         ones = np.ones((len(asked), 1))
-        return [Part(problem, f, ones, ones, np.ones(len(asked)))]
+        return [MarginPart(problem, f, ones, ones, np.ones(len(asked)))]
     at = np.arange(len(asked))
     nodes, codes, others = (np.array([one[i] for one in asked]) for i in (0, 2, 3))
 
@@ -119,13 +119,13 @@ def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[Part]:
         logs = np.where(p == q, 1.0, np.log(p) - np.log(q))
         sigma = sigma / np.where(p == q, p, (p - q) / logs)[:, np.newaxis]
         slope = between(1.0 / f[nodes])
-    parts = [Part(problem, f, sigma, slope, factor)]
+    parts = [MarginPart(problem, f, sigma, slope, factor)]
     added = answer.combination
     if added is not None and added.restart > 0.0:
         sigma = between(1.0 / np.where(answer.counts > 0, answer.counts, 1.0))
         sizes = answer.walk_sizes(nodes)
         parts.append(
-            Part(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
+            MarginPart(answer.problem.walks, answer.walks.f, sigma, sigma, added.restart / sizes)
         )
     return parts
 
@@ -468,7 +468,7 @@ class _Work:
         return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
 
     @cached_property
-    def _pairs(self) -> tuple[list[Pairs], list[Pairs]]:
+    def _pairs(self) -> tuple[list[EdgePairs], list[EdgePairs]]:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
         columns = range(len(self.asked))
@@ -507,14 +507,14 @@ class _Work:
         x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
         return lambda u, v: x[u] - x[v]
 
-    def _edge_reasons(self, column: int, pairs: Pairs, count: int) -> list[EdgeReason]:
+    def _edge_reasons(self, column: int, pairs: EdgePairs, count: int) -> list[EdgeReason]:
         supports = pairs.w * self._supports[column](pairs.u, pairs.v)
         return [
             EdgeReason(self._name(u), self._name(v), float(w), float(support))
             for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
         ]
 
-    def _neighbor_reasons(self, column: int, near: Pairs) -> list[NeighborReason]:
+    def _neighbor_reasons(self, column: int, near: EdgePairs) -> list[NeighborReason]:
         node = self.asked[column].node
         ends = np.where(near.u == node, near.v, near.u)
         votes = np.zeros(len(ends))
@@ -542,7 +542,7 @@ class _Work:
             for part, component in zip(self.parts, components, strict=True)
         ]
 
-    def _paths(self, column: int, flows: Pairs) -> list[PathReason]:
+    def _paths(self, column: int, flows: EdgePairs) -> list[PathReason]:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].is_walk:
             return []
@@ -556,14 +556,14 @@ class _Work:
         ends = dict(zip(system.labelled.tolist(), sinks.tolist(), strict=True))
         found: list[PathReason] = []
         for _ in range(MOST_PATHS):
-            nodes, share = widest_path(left, ends, self.asked[column].node)
-            if share <= 0.0:
+            nodes, fraction = widest_path(left, ends, self.asked[column].node)
+            if fraction <= 0.0:
                 break
-            ends[nodes[-1]] -= share
+            ends[nodes[-1]] -= fraction
             for a, b in pairwise(nodes):
-                left[a][b] -= share
-            found.append(PathReason(tuple(self._name(node) for node in nodes), share))
-        return found if sum(path.share for path in found) >= LEAST_SHARE else []
+                left[a][b] -= fraction
+            found.append(PathReason(tuple(self._name(node) for node in nodes), fraction))
+        return found if sum(path.fraction for path in found) >= LEAST_CURRENT else []
 
     # What would change the answer.
 

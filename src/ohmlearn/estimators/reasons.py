@@ -65,7 +65,7 @@ class PathReason(NamedTuple):
     """A path from the node to a label, and the fraction of the current from the node it carries."""
 
     nodes: tuple[Any, ...]
-    share: float
+    fraction: float
 
 
 class Change(NamedTuple):
@@ -218,7 +218,7 @@ class Explanation:
             is_far = self._is_class and (one.label == self.label) != (sign > 0)
             other = one.label if is_far or (self._is_class and one.label != self.label) else None
             name = f"{one.node}{OWN}" if one.node == self.node else str(one.node)
-            groups.setdefault((is_far, other), []).append(name + self._share(one))
+            groups.setdefault((is_far, other), []).append(name + self._in_brackets(one))
         found = []
         for (is_far, other), names in sorted(groups.items(), key=lambda item: item[0][0]):
             what = "the " + ("" if other is None else f"{_quote(other)} ") + "label"
@@ -231,7 +231,7 @@ class Explanation:
             found.append("many labels with a small part each")
         return found
 
-    def _share(self, one: LabelReason) -> str:
+    def _in_brackets(self, one: LabelReason) -> str:
         if not self._is_class:
             return f" ({_show(one.label)}, {one.contribution:+.2g})"
         return self._percent(one.contribution)

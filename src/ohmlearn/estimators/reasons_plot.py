@@ -41,10 +41,10 @@ def draw_reasons(why: Explanation, ax: Axes | None = None) -> Axes:
         for at, node in enumerate(path.nodes[1:-1], 1):
             bend = 0.35 * (number - 1) * (1 - abs(2 * at / steps - 1))
             places.setdefault(node, (3.0 * at / steps, last[1] * at / steps + bend))
-        widest = max(each.share for each in why.paths)
+        widest = max(each.fraction for each in why.paths)
         for a, b in zip(path.nodes[:-1], path.nodes[1:], strict=True):
             (x0, y0), (x1, y1) = places[a], places[b]
-            width = 1.0 + (WIDEST - 1.0) * path.share / widest
+            width = 1.0 + (WIDEST - 1.0) * path.fraction / widest
             ax.plot([x0, x1], [y0, y1], color=INK, alpha=0.45, lw=width, zorder=1)
     most = max((abs(one.contribution) for one in why.labels), default=1.0) or 1.0
     for one in why.labels:
