@@ -17,7 +17,7 @@ PAIRS = 1 << 20  # edges that are measured at a time
 
 
 class NodePairs(NamedTuple):
-    """NodePairs of nodes u < v, with the sum of the weights of their edges."""
+    """Pairs of nodes u < v, with the sum of the weights of their edges."""
 
     u: Nodes
     v: Nodes

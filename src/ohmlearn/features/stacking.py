@@ -323,7 +323,7 @@ class FeatureAnswer:
     use : GraphUse
     values : ndarray of shape (n_nodes, n_columns)
         The pooled answers; labelled nodes keep their labels.
-    parts : ndarray of float32, shape (3, n_nodes, n_columns)
+    parts : ndarray of shape (3, n_nodes, n_columns)
         What each expert adds to them.
     alone : ndarray of bool
         Nodes that the estimator on own features answers, not the pool.
@@ -347,7 +347,7 @@ class FeatureAnswer:
         found = experts.everywhere(self._own, both, stack.weights > 0)
         parts = stack.parts(task, found)
         self.values: Floats = parts.sum(axis=0)
-        self.parts = parts.astype(np.float32)
+        self.parts = parts.astype(np.float32 if task.has_classes else np.float64)
         lost = np.isnan(found[:, :, 0])
         nowhere: Mask = np.all(lost, axis=0)
         self.values[nowhere] = task.without_evidence(experts.labels)
