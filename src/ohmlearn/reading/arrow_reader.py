@@ -21,7 +21,7 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
-from ohmlearn.reading.event_ids import hash_array
+from ohmlearn.reading.event_ids import NONE, hash_array
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
@@ -354,8 +354,9 @@ def take_record_batch(
     event = None
     if columns.event is not None:
         name = columns.name(columns.event)
-        bad.append(_find_missing(batch.column(columns.event), "event id", name))
         event = hash_array(batch.column(columns.event), source.name, name)
+        if (missing := event == NONE).any():
+            bad.append(BadRows(missing, lambda _: f"the event id, {name}, is missing"))
     return source.drop_bad(RawBatch(a, b, w, t=t, event=event), bad, rows)
 
 
