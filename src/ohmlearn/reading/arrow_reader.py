@@ -340,7 +340,9 @@ def take_record_batch(
     id_type = source.options.id_type or kind
     a, u_bad = take_ids(u, id_type, source.keeps_codes)
     b, v_bad = take_ids(v, id_type, source.keeps_codes)
-    bad += [u_bad, v_bad]
+    bad += [u_bad, v_bad, _find_empty(a, columns.name(columns.u))]
+    if not may_be_empty:
+        bad.append(_find_empty(b, columns.name(columns.v)))
     w = t = None
     if columns.w is not None:
         w = take_weights(batch.column(columns.w), source.name, columns)
@@ -361,11 +363,25 @@ def take_record_batch(
 
 
 def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:
-    """Return the rows without a value."""
+    """Return the rows without a value, or with a code for no value."""
+    if hasattr(array, "dictionary") and array.dictionary.null_count > 0:
+        array = decode(array)
     if array.null_count == 0:
         return None
     mask = array.is_null().to_numpy(zero_copy_only=False)
     return BadRows(mask, lambda _: f"the {what}, {column}, is missing")
+
+
+def _find_empty(ids: Ids | CodedIds, column: str | None) -> BadRows | None:
+    """Return the rows whose id is an empty text."""
+    texts = ids.values if isinstance(ids, CodedIds) else ids
+    if not isinstance(texts, Strings):
+        return None
+    mask = texts.offsets[1:] == texts.offsets[:-1]
+    if not mask.any():
+        return None
+    mask = mask[ids.codes] if isinstance(ids, CodedIds) else mask
+    return BadRows(mask, lambda _: f"the node id, {column}, is missing") if mask.any() else None
 
 
 def decode(array: Any) -> Any:
