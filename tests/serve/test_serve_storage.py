@@ -144,7 +144,7 @@ def fail_once(monkeypatch, target, name, error=FULL):
     monkeypatch.setattr(target, name, fail)
 
 
-@pytest.mark.parametrize("name", ["take", "apply", "_feed", "save"])
+@pytest.mark.parametrize("name", ["take", "apply", "save"])
 def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
     monkeypatch.setattr("ohmlearn.serve.service_threads.Sampler.retry_seconds", 0.05)
     batches = list(cut(EDGES, 500))
