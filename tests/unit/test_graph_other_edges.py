@@ -62,6 +62,19 @@ def test_tables_in_estimators(library, epsilon):
     assert model.nodes_.ids().tolist() == NAMES
 
 
+def test_paths_in_estimators(tmp_path):
+    """One path, or a list of them, is read; a list of strings is no list of edges."""
+    files = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    files[0].write_text("u,v\np1,p2\np2,p3\n")
+    files[1].write_text("u,v\np3,p4\n")
+    for given in (files, [str(path) for path in files]):
+        model = HFSClassifier(random_state=0).fit_edges(given, LABELS)
+        assert answers(model) == EXPECTED
+        assert answers(model.update(given)) == EXPECTED
+    with pytest.raises(FileNotFoundError, match="there is no file p1 p2"):
+        HFSClassifier().fit_edges(["p1 p2", "p2 p3"], LABELS)
+
+
 def test_numbers_of_a_table_are_ids():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

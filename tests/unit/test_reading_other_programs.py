@@ -128,8 +128,23 @@ def test_lists_of_networkx_and_igraph_keep_their_weights(tmp_path):
     assert total(read_edges(path)) == (254, size)
 
 
+@pytest.mark.parametrize("delimiter", [" ", ",", ";", "\t"])
+@pytest.mark.parametrize("name", ["e.txt", "e.csv"])
+def test_commas_among_attributes_separate_no_columns(tmp_path, name, delimiter):
+    graph = networkx.Graph()
+    graph.add_edge("a", "b", color="red, dark", size=1, weight=2.5)
+    graph.add_edge("b", "c", color="blue", size=2, weight=1)
+    networkx.write_edgelist(graph, tmp_path / name, delimiter=delimiter)
+    stream = read_edges(tmp_path / name)
+    assert total(stream) == (2, 3.5)
+    assert named(stream) == [("a", "b"), ("b", "c")]
+
+
 def test_konect(tmp_path):
     path = tmp_path / "out.konect"
+    path.write_text("% sym weighted\n1 2 3\t1200000000\n2 3 1\t1100000000\n")
+    stream = read_edges(path)
+    assert (total(stream), named(stream)) == ((2, 4.0), [(1, 2), (2, 3)])
     path.write_text(
         "% sym weighted\n% 3 3 3\n1 2 3 1200000000\n2 3 1 1100000000\n1 3 2 1300000000\n"
     )
@@ -186,6 +201,15 @@ def test_decimal_commas(tmp_path, heading):
     assert total(read_edges(path)) == (2, 1.75)
 
 
+def test_commas_of_thousands_are_no_decimal_commas(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text('u,v,amount\na,b,"1,500"\nb,c,20\nc,d,"12,000"\n')
+    with pytest.raises(SourceError, match=r"'1,500', which may be 1500 or 1\.500; write numbers"):
+        read_edges(path, weight_col="amount")
+    path.write_text("u;v;w\na;b;1,500\nb;c;20,125\n")
+    assert total(read_edges(path)) == (2, 21.625)
+
+
 @pytest.mark.parametrize(
     ("day", "meaning"),
     [
@@ -207,7 +231,7 @@ def test_local_dates_are_refused_with_their_meanings(tmp_path, day, meaning):
     assert named(read_edges(path)) == [("a", "b"), ("b", "c")]
 
 
-@pytest.mark.parametrize("name", ["e.xlsx", "e.xls", "e.gexf"])
+@pytest.mark.parametrize("name", ["e.xlsx", "e.xls", "e.gexf", "e.lgl", "e.adjlist"])
 def test_formats_are_refused_by_name(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"PK\x03\x04")

@@ -144,3 +144,18 @@ def test_a_reader_that_was_read_says_so(table):
     list(stream)
     with pytest.raises(SourceError, match="the Scanner: can be read only once"):
         list(stream)
+
+
+@pytest.mark.parametrize("missing", ["", None])
+@pytest.mark.parametrize("end", ["u", "v"])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_ids_without_a_character_are_missing(missing, end, is_coded):
+    """Also if a dictionary has a code for them; all of them would be one node."""
+    ids = pa.array(["a", missing, "b"])
+    if is_coded:
+        ids = pa.DictionaryArray.from_arrays([0, 1, 2], ids)
+    table = pa.table({"u": ["x"] * 3, "v": ["y"] * 3} | {end: ids})
+    with pytest.raises(SourceError, match=f"row 1: the node id, '{end}', is missing"):
+        list(read_edges(table))
+    stream = read_edges(table, on_bad="skip")
+    assert (sum(len(batch.u) for batch in stream), stream.n_bad) == (2, 1)

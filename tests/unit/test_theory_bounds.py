@@ -322,6 +322,7 @@ def test_exact_classifier_on_a_complete_graph_has_the_closed_form():
     assert not found.vacuous
 
 
+@pytest.mark.filterwarnings("ignore:. has .* labels:UserWarning")  # which are drawn at random here
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_of_one_pass_hold_and_need_no_certificate(seed):
     y = draw_labels(seed)

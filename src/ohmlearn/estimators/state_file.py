@@ -283,7 +283,7 @@ class Recorded(WrappedEdges):
                 self._skipped.add(at)
         self.n_skipped = len(self._skipped - pipes)
         self.has_new = self.n_skipped < len(self._entries)
-        self._warn_of_condition()
+        self._warn_of_other_rows()
 
     @property
     def rereadable(self) -> bool:  # type: ignore[override]
@@ -402,11 +402,20 @@ class Recorded(WrappedEdges):
             OhmWarning,
         )
 
-    def _warn_of_condition(self) -> None:
+    def _warn_of_other_rows(self) -> None:
         """Warn if other rows of a table would count than in an earlier run."""
-        now = self.inner.options.where
-        before = self._ledger[-1].get("where") if self._ledger else now
-        if before != now and self.has_new:
+        if not (self._ledger and self.has_new):
+            return
+        events, knows = Param("event_id_col"), self._found.kept.events is not None
+        if knows != (self.inner.options.event_id_col is not None):
+            how, this = ("with", "without") if knows else ("without", "with")
+            warn(
+                f"{self._state.path} has read edges {how} {events} before, but these are read "
+                f"{this} it; events that are in both count twice",
+                OhmWarning,
+            )
+        before, now = self._ledger[-1].get("where"), self.inner.options.where
+        if before != now:
             warn(
                 f"{self._state.path} has read edges {_with(before)} before, but these are read "
                 f"{_with(now)}; edges chosen in different ways count together",

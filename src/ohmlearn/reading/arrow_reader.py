@@ -21,7 +21,7 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
 from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
-from ohmlearn.reading.event_ids import hash_array
+from ohmlearn.reading.event_ids import NONE, hash_array
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source
@@ -340,7 +340,9 @@ def take_record_batch(
     id_type = source.options.id_type or kind
     a, u_bad = take_ids(u, id_type, source.keeps_codes)
     b, v_bad = take_ids(v, id_type, source.keeps_codes)
-    bad += [u_bad, v_bad]
+    bad += [u_bad, v_bad, _find_empty(a, columns.name(columns.u))]
+    if not may_be_empty:
+        bad.append(_find_empty(b, columns.name(columns.v)))
     w = t = None
     if columns.w is not None:
         w = take_weights(batch.column(columns.w), source.name, columns)
@@ -354,17 +356,32 @@ def take_record_batch(
     event = None
     if columns.event is not None:
         name = columns.name(columns.event)
-        bad.append(_find_missing(batch.column(columns.event), "event id", name))
         event = hash_array(batch.column(columns.event), source.name, name)
+        if (missing := event == NONE).any():
+            bad.append(BadRows(missing, lambda _: f"the event id, {name}, is missing"))
     return source.drop_bad(RawBatch(a, b, w, t=t, event=event), bad, rows)
 
 
 def _find_missing(array: Any, what: str, column: str | None) -> BadRows | None:
-    """Return the rows without a value."""
+    """Return the rows without a value, or with a code for no value."""
+    if hasattr(array, "dictionary") and array.dictionary.null_count > 0:
+        array = decode(array)
     if array.null_count == 0:
         return None
     mask = array.is_null().to_numpy(zero_copy_only=False)
     return BadRows(mask, lambda _: f"the {what}, {column}, is missing")
+
+
+def _find_empty(ids: Ids | CodedIds, column: str | None) -> BadRows | None:
+    """Return the rows whose id is an empty text."""
+    texts = ids.values if isinstance(ids, CodedIds) else ids
+    if not isinstance(texts, Strings):
+        return None
+    mask = texts.offsets[1:] == texts.offsets[:-1]
+    if not mask.any():
+        return None
+    mask = mask[ids.codes] if isinstance(ids, CodedIds) else mask
+    return BadRows(mask, lambda _: f"the node id, {column}, is missing") if mask.any() else None
 
 
 def decode(array: Any) -> Any:

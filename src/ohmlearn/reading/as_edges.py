@@ -67,7 +67,8 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
     columns = columns_of_rows(given)
     if columns is not None and nodes is None and not isinstance(columns[0][0], str):
         return ArrayEdges(columns)  # numbers, as in arrays
-    is_path = isinstance(given, str | PathLike)
+    several = given if isinstance(given, list) and given else [given]
+    is_path = all(isinstance(one, str | PathLike) for one in several)
     if is_path or columns is not None or is_table(given):
         if can_match:
             return read_edges(given, nodes=nodes)

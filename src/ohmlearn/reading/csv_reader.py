@@ -33,6 +33,7 @@ from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts, explain_d
 LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
 DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+")
+THOUSANDS = re.compile(rb"[-+]?[1-9]\d{0,2},\d{3}")
 ODD_ONE = 5
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
@@ -42,22 +43,29 @@ LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
 def find_delimiter(line: bytes, style: str, given: str | None = None) -> str:
     """Return the delimiter of a text from its first line; empty for runs of blanks.
 
+    Attributes of networkx, and blanks between numbers of KONECT, do not belong to names.
+
     Examples
     --------
     >>> [find_delimiter(line, "csv") for line in (b"a;b;c", b"a b", b"ab")]
     [';', '', ',']
     >>> [find_delimiter(line, "text") for line in (b"a b\\tc d", b"a\\tb", b"a,b")]
     ['\\t', '', ',']
+    >>> [find_delimiter(line, "text") for line in (b"a b {'x': 1, 'y': 2}", b"1 2 5\\t9")]
+    ['', '']
     """
     if given is not None:
         return "" if given == " " else given
+    if line.rstrip().endswith(b"}"):
+        line = line.partition(b"{")[0].rstrip(b" ") or line
     if style == "tsv":
         return "\t"
     if style == "csv":
         counts = {mark: line.count(mark.encode()) for mark in ",;\t|"}
         best = max(counts, key=lambda mark: counts[mark])
         return best if counts[best] else "," if b" " not in line.strip() else ""
-    if b"\t" in line and len(line.split(b"\t")) != len(line.split()):
+    words = line.split()
+    if b"\t" in line and len(line.split(b"\t")) != len(words) and not all(map(_is_number, words)):
         return "\t"  # blanks belong to the names
     return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
 
@@ -91,6 +99,11 @@ class TextSample:
         """Whether numbers in a column are written as 0,5."""
         texts = self.column(at)
         return any(map(DECIMAL_COMMA.fullmatch, texts)) and not any(b"." in x for x in texts)
+
+    def may_be_thousands(self, at: int) -> bytes | None:
+        """Return a number such as 1,500, if no number in a column has a comma elsewhere."""
+        texts = [text for text in self.column(at) if b"," in text]
+        return texts[0] if all(map(THOUSANDS.fullmatch, texts)) else None
 
     def are_whole(self, at: int) -> bool:
         """Whether a column has whole numbers, some of which are written as 17.0."""
@@ -284,7 +297,17 @@ class TextSource(Source):
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
         layout.event = -1 if columns.event is None else columns.event
-        layout.decimal_comma = columns.w is not None and sample.has_decimal_commas(columns.w)
+        if columns.w is not None and sample.has_decimal_commas(columns.w):
+            # Where commas are decimal ones, programs write semicolons between the columns.
+            doubt = None if layout.delimiter == ";" else sample.may_be_thousands(columns.w)
+            if doubt is not None:
+                shown, whole = doubt.decode(), doubt.replace(b",", b"").decode()
+                refuse_source(
+                    self.name,
+                    f"the weight, {columns.name(columns.w)}, is {shown!r}, which may be {whole} or "
+                    f"{shown.replace(',', '.')}; write numbers without commas",
+                )
+            layout.decimal_comma = True
         self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t

@@ -42,7 +42,7 @@ def hash_values(values: list[Any]) -> Events:
 
 
 def hash_array(array: Any, source: str, column: str | None) -> Events:
-    """Return hashes of a column of Arrow, with any value for nulls."""
+    """Return hashes of a column of Arrow, `NONE` for nulls."""
     import pyarrow as pa
 
     kind = array.type
@@ -61,3 +61,6 @@ def hash_array(array: Any, source: str, column: str | None) -> Events:
 
 def _hash(texts: Strings) -> Events:
     return _core.hash_texts(np.asarray(texts.offsets, np.int64), texts.data)
+
+
+NONE = hash_values([""])[0]  # which is no id

@@ -256,20 +256,17 @@ class EdgeStream(Edges, Shown):
                     self._note_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or (raw.first_bad and render(raw.first_bad))
-                u, v = self._number(source, raw.u, raw.v, known)
-                w, t = raw.w, raw.t
                 if recent is not None:
                     if raw.event is None:
                         refuse_source(source.name, "this format has no ids of events")
-                    is_new = recent.take(raw.event).view(bool)
-                    if not is_new.all():
-                        u, v = u[is_new], v[is_new]
-                        w, t = (None if x is None else x[is_new] for x in (w, t))
-                        self.n_repeated += len(is_new) - len(u)
+                    n_rows = len(raw.event)
+                    raw = raw.rows(np.flatnonzero(recent.take(raw.event)))
+                    self.n_repeated += n_rows - raw.u.size
+                u, v = self._number(source, raw.u, raw.v, known)
                 self.n_read += len(u)
                 self.source, part = at, raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
-                yield Batch(u, v, w, t)
+                yield Batch(u, v, raw.w, raw.t)
             self._end_sources(unfinished)
         self.n_nodes = len(self.nodes)
         if not self.skipped:
@@ -306,6 +303,8 @@ class EdgeStream(Edges, Shown):
         self, raw: RawBatch, to: Any, kinds: tuple[str, str] | None
     ) -> tuple[RawBatch, KnownEnds | None]:
         """Return the numbers of known nodes, and the batch without the ids that they replace."""
+        if raw.event is not None:  # rows that repeat an event are no nodes, and not known yet
+            return raw, None
         known = look_up(self.nodes, raw.u, raw.v, kinds, to)
         if known is not None:
             none = np.empty(0, np.int64)

@@ -33,7 +33,20 @@ FORMAT_OF = {ending: kind for kind, endings in FORMATS.items() for ending in end
 SHEET = "a spreadsheet cannot be read; save it as CSV, or give pandas.read_excel(path) in Python"
 OTHER = "this format cannot be read; write the edges to CSV, for example with networkx"
 REFUSED = {".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET} | dict.fromkeys(
-    (".gexf", ".net", ".pajek", ".dot", ".graphmlz", ".gpickle"), OTHER
+    (
+        ".gexf",
+        ".net",
+        ".pajek",
+        ".dot",
+        ".graphmlz",
+        ".gpickle",
+        ".lgl",
+        ".adjlist",
+        ".g6",
+        ".s6",
+        ".dimacs",
+    ),
+    OTHER,
 )
 MAGIC = {
     b"PAR1": "parquet",

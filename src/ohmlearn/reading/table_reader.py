@@ -45,6 +45,14 @@ class RawBatch(NamedTuple):
         """Return the batch with more rows that were left out."""
         return self._replace(n_bad=self.n_bad + n_bad, first_bad=self.first_bad or first_bad)
 
+    def rows(self, rows: NDArray[np.intp]) -> RawBatch:
+        """Return some rows of the batch."""
+        if rows.size == self.u.size:
+            return self
+        columns: tuple[Any, ...] = (self.w, self.t, self.event)
+        w, t, event = (None if column is None else column[rows] for column in columns)
+        return self._replace(u=take(self.u, rows), v=take(self.v, rows), w=w, t=t, event=event)
+
 
 def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
     """Return the rows of several batches with the same columns in one."""
@@ -238,10 +246,7 @@ class Source(ABC):
 
         mask = np.logical_or.reduce([each.mask for each in found])
         counted = self.refuse_or_count(BadRows(mask, explain), rows)
-        keep = np.flatnonzero(~mask)
-        columns: tuple[Any, ...] = (w, raw.t, raw.event)
-        w, t, event = (None if column is None else column[keep] for column in columns)
-        return RawBatch(take(raw.u, keep), take(raw.v, keep), w, *counted, t, event=event)
+        return raw._replace(w=w).rows(np.flatnonzero(~mask)).with_bad(*counted)
 
     def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
         """Yield parts of the source that threads may read at the same time.

@@ -25,7 +25,7 @@ from ohmlearn import _core
 from ohmlearn.checks.times import describe_time, most_ahead
 from ohmlearn.edge_log import EdgeLog, LogError, Transaction
 from ohmlearn.errors import text_of
-from ohmlearn.nodes.node_ids import Strings, take
+from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.event_ids import Events, recall
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Database, Offset, Receipt
@@ -343,7 +343,7 @@ class Intake(Worker):
             if self._events is None:
                 # At the start, or after a failure: what is remembered must not have its events.
                 self._events = recall(self._database.events(), *pending.events.values())
-            batch = _take_rows(batch, np.flatnonzero(self._events.take(batch.event)))
+            batch = batch.rows(np.flatnonzero(self._events.take(batch.event)))
         try:
             n_edges = changes.append(batch.u, batch.v, batch.w, batch.t)
         except BaseException:
@@ -382,7 +382,7 @@ class Intake(Worker):
             why = f"the time is {describe_time(float(t[at]), t[at] > now)}, which is {why}"
             if not skip_bad:
                 raise BadBody(f"edge {at + 1} of the batch: {why}")
-            batch = _take_rows(batch, np.flatnonzero(~bad)).with_bad(int(bad.sum()), why)
+            batch = batch.rows(np.flatnonzero(~bad)).with_bad(int(bad.sum()), why)
             t = t[~bad]
         return batch._replace(t=np.minimum(t, now)) if forgets else batch
 
@@ -431,15 +431,6 @@ class Intake(Worker):
     def _unqueue(self, items: list[Item]) -> None:
         self.queued_bytes -= sum(item.size for item in items)
         self.queued_edges -= sum(item.batch.u.size for item in items)
-
-
-def _take_rows(batch: RawBatch, rows: NDArray[np.intp]) -> RawBatch:
-    """Return some rows of a batch."""
-    if rows.size == batch.u.size:
-        return batch
-    columns: tuple[Any, ...] = (batch.w, batch.t, batch.event)
-    w, t, event = (None if column is None else column[rows] for column in columns)
-    return batch._replace(u=take(batch.u, rows), v=take(batch.v, rows), w=w, t=t, event=event)
 
 
 def _size(batch: RawBatch) -> int:

@@ -290,8 +290,7 @@ def read_label_csv(body: bytes) -> dict[str, Any]:
         found = read_labels("the body", content=body)
     except SourceError as error:
         row = None if error.place is None else error.place.row
-        message = error.render(with_place=False)
-        raise Refused(400, message if row is None else f"row {row}: {message}", row=row) from None
+        raise Refused(400, error.render(with_place=False), row=row) from None
     rows: list[dict[str, Any]] = []
     for node, given in found.items():
         labels = given if isinstance(given, list) else [given]
