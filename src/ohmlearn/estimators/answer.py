@@ -47,7 +47,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]
 FIT_NODES, MATCHED_NODES = 1_000, 20_000  # nodes that represent all of them
-WALKS_TOL = 1e-8  # of their scores without a label, of which only ratios count
 TIE = 1e-6  # exponents this close are equal, up to the errors of solves
 BLOCK_CELLS = 1 << 20  # of matrices that are computed in blocks of rows: 8 MiB
 SHIFT = 10.0  # a label does not count more than this many times another one
@@ -352,7 +351,7 @@ class ClassAnswer(NodeAnswer):
             with phase("random walks", self.problem.parameters.verbose):
                 problem = self.problem.walks
                 leave_out = problem.labels_to_leave_out()
-                found = problem.solve(self.walks, leave_out, tol=WALKS_TOL).left_out
+                found = problem.solve(self.walks, leave_out).left_out
             assert found is not None
             given = self.used.weights[labels, np.newaxis] * self.used.values[labels]
             w = self._scale_walks(found.f, np.maximum(self.counts - given, 0.0), there)

@@ -63,7 +63,6 @@ SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
 LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
-LEFT_OUT_TOL = 1e-4
 RESTART_GAMMA = 30.0
 MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
@@ -291,7 +290,7 @@ class Problem(ABC):
             sample_weight=self.used.weights,
             method=self.method,
             leave_out=leave_out,
-            tol=tol or (min(p.tol, SOLVE_TOL) if leave_out is None else LEFT_OUT_TOL),
+            tol=tol or min(p.tol, SOLVE_TOL),
             x0=x0,
             random_state=self.seed,
             n_jobs=p.n_jobs,
