@@ -25,7 +25,8 @@ EDGES = {
 
 
 def _sets(results: Results) -> list[Figure]:
-    return [f for f in results.figures("reasons", case="sets") if "explained" in f]
+    found = results.figures("reasons", case="sets", method="harmonic")
+    return [f for f in found if "explained" in f]
 
 
 def _mean(found: list[Figure], key: str) -> float:

@@ -53,7 +53,8 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "reasons": (
         [],
-        ["--points=600", "--explained=5", "--cost-nodes=1e4", "--sets", "digits", "cora"],
+        ["--points=600", "--explained=5", "--cost-nodes=1e4", "--sets", "digits", "cora",
+         "--auto", "digits"],
     ),
     "forgetting": ([], ["--draws=2", "--months=2"]),
     "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),

@@ -27,7 +27,7 @@ from ohmlearn.report.html_page import (
     new_figure,
     style_axes,
 )
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from ohmlearn.cluster.partition_sparsifier import (
 from ohmlearn.dask import ClusterEdges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading import ReadOptions, read_edges
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 
 
 def content(found: StreamingSparsifier) -> bytes:

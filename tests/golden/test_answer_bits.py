@@ -94,9 +94,9 @@ EXPECTED = {
     "half-life": "d06ba185b7a88b80",
     "horizon": "1e0486649053d0d8",
     "restart": "9f5bbc1f39062f27",
-    "updates": "54bb09f6f516a257",
+    "updates": "b3cf1be212082f12",
     "neighbours": "b1db19db4ca7fcf0",
-    "kernel": "f4298fb57b5854de",
+    "kernel": "9b16be69ab9fe7e0",
     "numbers": "c708160a51987b49",
 }
 

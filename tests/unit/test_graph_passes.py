@@ -163,7 +163,7 @@ import numpy as np
 from ohmlearn.edges import Batch
 from ohmlearn import _core
 from ohmlearn.edges.passes import read_pass
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 n, columns, m = 150_000, int(sys.argv[1]), 1_100_000
 rng = np.random.default_rng(0)
 x, edges = rng.standard_normal((n, columns)), rng.integers(0, n, (2, m))

@@ -30,7 +30,7 @@ def write_bomb(path, names, n_bytes, *, n_claimed=None):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_what_an_npz_file_holds(tmp_path):
-    read = "import sys, ohmlearn\nfrom ohmlearn.report.process_cost import peak_memory\n"
+    read = "import sys, ohmlearn\nfrom ohmlearn.report.progress import peak_memory\n"
     read += "n = sum(len(batch.u) for batch in ohmlearn.read_edges(sys.argv[1]))\n"
     read += "print(n, peak_memory())"
     peaks = []

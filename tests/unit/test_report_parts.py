@@ -16,7 +16,7 @@ def test_peak_memory_is_that_of_the_process_itself():
     """Measured in a new process, whose parent has used far more memory."""
     block = b"\1" * 400_000_000
     code = """
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 before = peak_memory()
 block = b"1" * 200_000_000
 print(before, peak_memory())

@@ -334,7 +334,7 @@ def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate |
 
 
 def _cost(seconds: float) -> dict[str, Any]:
-    from ohmlearn.report.process_cost import peak_memory
+    from ohmlearn.report.progress import peak_memory
 
     return {
         "seconds": round(seconds, 3),

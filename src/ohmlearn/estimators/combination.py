@@ -32,6 +32,7 @@ from ohmlearn.estimators.calibration import DEFAULT, centre, row_sizes, softmax
 Floats = NDArray[np.float64]
 BIAS_DEVIATION, RESTART_DEVIATION = 0.5, 0.2  # of their priors
 START = 0.05  # r where the search starts; at 0 it would stay if the gradient is 0
+DIGITS = 3  # of the solution
 FOLDS = 5  # in which the model is fitted again to estimate how good it is
 ERRORS = 1e-7  # of solves, relative to typical scores
 LOGIT = float(np.log(DEFAULT.smoothing / (1.0 - DEFAULT.smoothing)))  # of s0
@@ -124,7 +125,8 @@ def fit_combination(
         return loss + 0.5 * float(inverse @ apart**2), gradient + inverse * apart
 
     first = np.array([0.0, LOGIT, START, *[0.0] * len(free)])
-    found = minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds).x
+    # Rounded, because the last digits depend on the processor, and say nothing about labels.
+    found = minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds).x.round(DIGITS)
     bias = np.zeros(n_classes)
     bias[free] = found[3:] * DEFAULT.temperature * np.exp(found[0])
     return Combination(float(found[2]) if walks is not None else 0.0, bias - bias.mean())

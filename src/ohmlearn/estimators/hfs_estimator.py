@@ -417,13 +417,16 @@ optional
 
         Examples
         --------
-        >>> from ohmlearn import HFSClassifier, gallery
-        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(6), {0: "a", 5: "b"})
-        >>> why = model.explain(1)
+        >>> from ohmlearn import HFSClassifier
+        >>> edges = [("ann", "bob"), ("bob", "cy"), ("cy", "dee"), ("dee", "eve")]
+        >>> model = HFSClassifier(random_state=0).fit_edges(edges, {"ann": "x", "eve": "y"})
+        >>> why = model.explain("bob")
         >>> [(one.node, one.label, round(one.fraction, 2)) for one in why.labels]
-        [(5, 'b', 0.54), (0, 'a', 0.46)]
-        >>> print(why.text().split(": ")[0])
-        1 is "a" (92%), not "b"
+        [('eve', 'y', 0.6), ('ann', 'x', 0.4)]
+        >>> print(why.text())
+        bob is "x" (91%), not "y": 1 of its 2 neighbours leans to "x". For it: the label ann (+40%
+        of the margin); the distance from the "y" label eve (+60%). It would be "y" without the
+        label of ann.
         """
         answer, kept = self.answer_, self.kept_
         names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+OWN = " itself"  # after the name of the node
+SIDES = ("Raised by", "Lowered by")
+STAYS = "No set of up to five labels was found that changes it."
 NAMED = 0.1  # labels that contribute less than this fraction of the largest are not named
-MOST_NAMED = 3  # labels for and against
-TIE = 3.0  # if contributions are this many times the margin, nearly as much speaks against it
+MOST_NAMED = 3  # labels for it, and against it
+TIE = 3.0  # contributions that are this many times the margin: as 2 for it and 1 against it
 
 
 class LabelReason(NamedTuple):
@@ -111,9 +114,9 @@ class Explanation:
     --------
     >>> from ohmlearn import HFSClassifier, gallery
     >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(5), {0: "a", 4: "b"})
-    >>> print(model.explain(1))
-    1 is "a" (91%), not "b": 1 of its 2 neighbours lean to a; most of it comes from the label 0 \
-(+40%) and being far from 4 (b, +60%).
+    >>> print(model.explain(0).text())
+    0 is "a" (92%), not "b": its only neighbour leans to "a". For it: the label 0 itself (+60% of
+    the margin); the distance from the "b" label 4 (+40%). It would be "b" without the label of 0.
     """
 
     node: object
@@ -143,7 +146,7 @@ class Explanation:
     # Text.
 
     def __str__(self) -> str:
-        """Return the reasons in one line."""
+        """Return the reasons in a few short sentences."""
         return self.text(changes="changes_if" in vars(self))
 
     def __repr__(self) -> str:
@@ -152,84 +155,111 @@ class Explanation:
     def text(self, *, changes: bool = True) -> str:
         """Return the reasons as a person would say them.
 
+        Labels, and what is the same at all nodes, are for or against the answer. A label of the
+        other class can be for it if it is far, because a node is compared with the average node.
+        Percentages are of the margin; if nearly as much is against as for it, they would be in the
+        hundreds, and are left out.
+
         Parameters
         ----------
         changes : bool
             Whether to say what would change the label, which takes some refits.
         """
-        said = [part for part in (self._neighbors(), self._labels()) if part]
-        found = self._head() + (": " + "; ".join(said) if said else "") + "."
-        if self.note:
+        near = self._say_neighbors()
+        found = f"{self._head()}: {near}." if near else f"{self._head()}."
+        ways = ["For it", "Much is also against it" if self.is_close else "Against it"]
+        sides = ""
+        for way, sign in zip(ways if self._is_class else SIDES, (1.0, -1.0), strict=True):
+            parts = self._list_parts(sign)
+            sides += f" {way}: {'; '.join(parts)}." if parts else ""
+        found += sides.replace("%)", "% of the margin)", 1)
+        if self.note and OWN not in sides:
             found += f" {self.note[0].upper()}{self.note[1:]}."
-        if changes and self.changes_if:
-            found += f" It would change {_either(map(self._change, self.changes_if))}."
-        return found
+        return found + (self._say_changes() if changes else "")
+
+    @property
+    def _is_class(self) -> bool:
+        return self.against is not None or not math.isnan(self.probability)
+
+    @property
+    def _sizes(self) -> list[float]:
+        found = [one.contribution for one in self.labels]
+        return [abs(value) for value in (*found, *self.offsets.values(), self.rest)]
+
+    @property
+    def is_close(self) -> bool:
+        """Whether much speaks against the label, so that percentages of the margin are large."""
+        return sum(self._sizes) > TIE * abs(self.margin)
 
     def _head(self) -> str:
-        if self.against is None and math.isnan(self.probability):
+        if not self._is_class:
             return f"{self.node} has the value {_show(self.label)}"
         found = f"{self.node} is {quote(self.label)}"
         if not math.isnan(self.probability):
             found += f" ({100 * self.probability:.0f}%)"
         return found + (f", not {quote(self.against)}" if self.against is not None else "")
 
-    def _neighbors(self) -> str:
+    def _say_neighbors(self) -> str:
         votes = self.neighbors
         if not votes or self.against is None:
             return ""
-        n_for = sum(vote.contribution > 0 for vote in votes)
-        only = "only " if 2 * n_for < len(votes) else ""
-        return f"{only}{n_for} of its {_count(len(votes), 'neighbour')} lean to {self.label}"
+        n, n_for, to = len(votes), sum(vote.contribution > 0 for vote in votes), quote(self.label)
+        if n == 1:
+            return f"its only neighbour {'leans' if n_for else 'does not lean'} to {to}"
+        if n_for == n:
+            return f"{'both' if n == 2 else f'all {n}'} neighbours lean to {to}"
+        some = f"{'only ' if 2 * n_for < n else ''}{n_for}" if n_for else "none"
+        return f"{some} of its {n} neighbours {'lean' if n_for > 1 else 'leans'} to {to}"
 
-    def _labels(self) -> str:
-        pulls = [one for one in self.labels if one.contribution != 0.0]
-        if not pulls:
-            return ""
-        # If much speaks against it, too, percentages of the margin are in the hundreds.
-        total = sum(abs(one.contribution) for one in self.labels) + abs(self.rest)
-        is_tie = total > TIE * abs(self.margin)
-        unit = total if is_tie else abs(self.margin)
-        least = NAMED * abs(pulls[0].contribution)
-        pulls = [one for one in pulls if abs(one.contribution) >= least]
+    def _list_parts(self, sign: float) -> list[str]:
+        """Return what has the largest part in one side: labels that are near, far, and the rest."""
+        least = max(NAMED * max(self._sizes), 1e-300)
+        named = [one for one in self.labels if sign * one.contribution >= least][:MOST_NAMED]
+        groups: dict[tuple[bool, Any], list[str]] = {}
+        for one in named:
+            # Those of the class are near if they are for it, and those of another if against it.
+            is_far = self._is_class and (one.label == self.label) != (sign > 0)
+            other = one.label if is_far or (self._is_class and one.label != self.label) else None
+            name = f"{one.node}{OWN}" if one.node == self.node else str(one.node)
+            groups.setdefault((is_far, other), []).append(name + self._part(one))
+        found = []
+        for (is_far, other), names in sorted(groups.items(), key=lambda item: item[0][0]):
+            what = "the " + ("" if other is None else f"{quote(other)} ") + "label"
+            away = "the distance from " if is_far else ""
+            found.append(f"{away}{what}{'s' * (len(names) > 1)} {_and(names)}")
+        for what, value in self.offsets.items():
+            if sign * value >= least:
+                found.append(f"the {what}{self._percent(value)}")
+        if sign * self.rest > max(sum(abs(one.contribution) for one in named), least):
+            found.append("many labels with a small part each")
+        return found
 
-        def name(one: LabelReason) -> str:
-            return f"{one.node} ({100 * one.contribution / unit:+.0f}%)"
+    def _part(self, one: LabelReason) -> str:
+        if not self._is_class:
+            return f" ({_show(one.label)}, {one.contribution:+.2g})"
+        return self._percent(one.contribution)
 
-        # A node is compared with the average node, so a far label of another class speaks for it.
-        near = [name(one) for one in pulls if one.contribution > 0 and one.label == self.label]
-        far = [
-            f"{one.node} ({one.label}, {100 * one.contribution / unit:+.0f}%)"
-            for one in pulls
-            if one.contribution > 0 and one.label != self.label
-        ]
-        others = [
-            f"{one.node} ({one.label}, {100 * one.contribution / unit:+.0f}%)"
-            for one in pulls
-            if one.contribution < 0
-        ]
-        said = "nearly as much speaks against it as for it" if is_tie else ""
-        sides = []
-        if near:
-            sides.append(f"the {'label' if len(near) == 1 else 'labels'} {_and(near)}")
-        if far:
-            sides.append(f"being far from {_and(far)}")
-        if sides:
-            fraction = sum(one.contribution for one in pulls if one.contribution > 0)
-            most = (
-                "most of it comes from" if fraction >= 0.5 * unit else "the largest parts come from"
-            )
-            said += f"{'; ' if said else ''}{most} {' and '.join(sides)}"
-        if others:
-            said += (
-                f"{', ' if said else ''}{_and(others)} speak{'s' * (len(others) == 1)} against it"
-            )
-        return said
+    def _percent(self, value: float) -> str:
+        return "" if self.is_close else f" ({100 * value / abs(self.margin):+.0f}%)"
 
-    def _change(self, change: Change) -> str:
-        names = _and([str(node) for node in change.nodes])
-        if change.kind == "removed":
-            return f"without {names}"
-        return f"if {names} {'was' if len(change.nodes) == 1 else 'were'} wrong"
+    def _say_changes(self) -> str:
+        """Return what would change the answer; a label that is enough to remove is named once."""
+        ways: dict[Any, list[str]] = {}
+        said: list[set[Any]] = []
+        for change in self.changes_if:
+            if set(change.nodes) in said:
+                continue
+            said.append(set(change.nodes))
+            names, many = _and([str(node) for node in change.nodes]), len(change.nodes) > 1
+            if change.kind == "removed":
+                way = f"without the {'labels' if many else 'label'} of {names}"
+            else:
+                way = f"if {names} were {quote(self.against)}"
+            ways.setdefault(change.becomes, []).append(way)
+        found = [f"{quote(label)} {', or '.join(each)}" for label, each in ways.items()]
+        if found:
+            return f" It would be {', and '.join(found)}."
+        return "" if self.against is None or not self.labels else f" {STAYS}"
 
     # Data.
 
@@ -314,13 +344,5 @@ def quote(value: object) -> str:
     return f'"{value}"'
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _either(ways: Iterator[str]) -> str:
-    return ", or ".join(ways)

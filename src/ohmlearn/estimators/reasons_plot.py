@@ -54,7 +54,8 @@ def draw_reasons(why: Explanation, ax: Axes | None = None) -> Axes:
             width = 0.8 + (WIDEST - 0.8) * abs(one.contribution) / most
             ax.plot([0, x], [0, y], color=colour, lw=width, ls=(0, (2, 1.5)), alpha=0.5, zorder=0)
         ax.plot(x, y, "o", color=colour, ms=5 + 9 * abs(one.contribution) / most, zorder=3)
-        says = f"{_short(one.node)}: {_short(one.label)}, {100 * one.fraction:+.0f}%"
+        part = f"{one.contribution:+.2g}" if why.is_close else f"{100 * one.fraction:+.0f}%"
+        says = f"{_short(one.node)}: {_short(one.label)}, {part}"
         if one.node != why.node:
             ax.text(x + 0.15, y, says, color=INK, va="center", fontsize=9)
     for node, (x, y) in places.items():

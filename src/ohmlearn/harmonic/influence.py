@@ -46,7 +46,7 @@ class Influence(NamedTuple):
 
 
 def find_influence(
-    solvers: Sequence[HFSSolver], nodes: NDArray[np.int64], tol: float = 1e-9
+    solvers: Sequence[HFSSolver], nodes: NDArray[np.int64], tol: float = 1e-8
 ) -> list[Influence]:
     """Return the rows of some nodes, which a label reaches, for each system on its graph."""
     found = []

@@ -19,7 +19,7 @@ from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 from ohmlearn.harmonic.solve_hfs import PRECONDITIONER_TOL, refine, solve_hfs
 from ohmlearn.points import knn_edges
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 from ohmlearn.sparsifier import StreamingSparsifier
 
 GAMMA = 1.0

@@ -1,4 +1,4 @@
-"""Progress on stderr, for a job in phases that reads edges."""
+"""Progress on stderr, for a job in phases that reads edges, and the memory of this process."""
 
 import json
 import shutil
@@ -7,13 +7,28 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from ohmlearn._phases import Phase
-from ohmlearn.report.process_cost import peak_memory
 
 INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
 SURE = 0.05  # fraction of a pass after which its own speed is known better than that of the last
+
+
+def peak_memory() -> int:
+    """Return the peak memory of this process in bytes."""
+    # Avoid ru_maxrss on Linux, where a child process starts with the value of its parent.
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 class StatusLine:

@@ -189,7 +189,7 @@ SCHEMAS: Json = {
         rest=_about(NUMBER, "Contributions of all other labels."),
         neighbors={"type": ["array", "null"]},
         edges={"type": ["array", "null"]},
-        paths=_list(_object("nodes share", nodes=_list(NODE), share=NUMBER)),
+        paths=_list(_object("nodes fraction", nodes=_list(NODE), fraction=NUMBER)),
         basis=_about(TEXT, "Which edges this is computed from."),
         note=_about(TEXT, "What else is to be said, for example why there are no reasons."),
         text=_about(TEXT, "The reasons in a sentence."),

@@ -23,7 +23,7 @@ from ohmlearn.errors import Param
 from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.read_options import ScaledColumn
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.report.process_cost import peak_memory
+from ohmlearn.report.progress import peak_memory
 from ohmlearn.serve.answer_store import ABSTAINED, Answers, find_numbers
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import COUNTS, Intake
