@@ -112,15 +112,18 @@ class Explainer:
             found = replace(found, note="; ".join(part for part in (found.note, differs) if part))
         return found
 
+    def measure(self, answer: ClassAnswer) -> None:
+        """Measure how stable the sparsifier is, if that is long ago; not while a client waits."""
+        known, is_sample = self._stability, not answer.problem.holds_all_edges
+        if is_sample and (known is None or time.monotonic() - known[0] > STABILITY_SECONDS):
+            self._stability = time.monotonic(), answer.fraction_unstable
+
     def _know_stability(self, answer: ClassAnswer) -> None:
-        """Take the stability of an earlier answer, if it was measured a moment ago."""
-        if answer.problem.holds_all_edges or answer.result.passes > 0:
-            return
-        now, known = time.monotonic(), self._stability
-        if known is not None and now - known[0] < STABILITY_SECONDS:
-            answer.fraction_unstable = known[1]
-        else:
-            self._stability = now, answer.fraction_unstable
+        """Let an answer have the stability that was measured last."""
+        if self._stability is None:
+            self.measure(answer)
+        if self._stability is not None and not answer.problem.holds_all_edges:
+            answer.fraction_unstable = self._stability[1]
 
     # Changes.
 

@@ -73,7 +73,7 @@ class Service:
         self._labeller = Labeller(self._folder, self._follower, self.settings)
         self._explainer = Explainer(self._labeller, self._log.nodes)
         seed, n_jobs = self._folder.seed, self.settings.n_jobs
-        self._surveyor = Surveyor(self._labeller, self._log.nodes, seed, n_jobs)
+        self._surveyor = Surveyor(self._labeller, self._log.nodes, self._explainer, seed, n_jobs)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
         self._intake = Intake(
             self._log,

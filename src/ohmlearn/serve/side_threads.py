@@ -16,6 +16,7 @@ from ohmlearn.serve.answer_store import find_numbers
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.graph_map import GraphMap
 from ohmlearn.serve.label_thread import Labeller
+from ohmlearn.serve.live_reasons import Explainer
 from ohmlearn.serve.service_threads import Worker
 from ohmlearn.serve.settings import Settings
 
@@ -34,8 +35,16 @@ class Surveyor(Worker):
     task = "looking for suggestions"
     poll_seconds = 0.2
 
-    def __init__(self, labeller: Labeller, nodes: NodeTable, seed: int, n_jobs: int | None) -> None:
+    def __init__(
+        self,
+        labeller: Labeller,
+        nodes: NodeTable,
+        explainer: Explainer,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
         super().__init__("surveyor")
+        self._explainer = explainer
         self._labeller, self._nodes, self._n_jobs = labeller, nodes, n_jobs
         self._layouts = GraphMap(seed=seed)
         self.suggestions: dict[str, Any] = {"suggestions": [], "of_version": 0}
@@ -60,6 +69,8 @@ class Surveyor(Worker):
         layout = self._layouts.update(solved.graph, given=answers.given, suggested=suggested)
         rows = answers.lookup(layout.nodes, self._nodes.ids(layout.nodes).tolist())
         self.map = layout.describe(answers.version, rows)
+        if solved.answer is not None:
+            self._explainer.measure(solved.answer)
         self.problem = None
         return REST * (time.perf_counter() - start)
 

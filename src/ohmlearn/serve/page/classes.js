@@ -20,7 +20,7 @@ export const labelFrom = (text) => (labelOf.has(text) ? labelOf.get(text) : text
 export const colourNumber = (label) =>
   colourOf.has(label) ? colourOf.get(label) % N_CLASS_COLOURS : null;
 
-function classColour(label) {
+export function classColour(label) {
   const number = colourNumber(label);
   return number === null ? "var(--grey)" : `var(--c${number})`;
 }

@@ -1,6 +1,6 @@
 // Why a node has its label: a dialog with a sentence, a picture, and the labels that count most.
 
-import { makeChip } from "./classes.js";
+import { classColour, makeChip } from "./classes.js";
 import { draw, find, make, setText } from "./elements.js";
 import { Failure, callJson, reportOnce } from "./service.js";
 import { formatShare, isNumber } from "./text.js";
@@ -115,8 +115,9 @@ function makeRow({ node, label, contribution, distance }, unit, isNear) {
   return row;
 }
 
-// The picture: the node on the left, labels on the right, the strongest at the top. Solid lines are
-// paths of edges, as wide as the current that they carry; dashed ones stand for all other paths.
+// The picture: the node on the left, labels on the right, the strongest at the top, full if they
+// speak for its label and hollow if against. Colours are those of classes. Solid lines are paths of
+// edges, as wide as the current that they carry; dashed ones stand for all other paths.
 
 function drawReasons(svg, reasons) {
   const { node, label, labels, paths, text } = reasons;
@@ -148,7 +149,7 @@ function drawReasons(svg, reasons) {
   for (const one of others) {
     if (ends.some((end) => end === one.node)) continue;
     const width = 0.8 + ((WIDEST - 0.8) * Math.abs(one.contribution)) / most;
-    parts.push(draw("path", { class: `pull ${kind(one)}`, d: line(places.get(key(node)), places.get(key(one.node))), "stroke-width": width.toFixed(1) }));
+    parts.push(draw("path", { class: "pull", d: line(places.get(key(node)), places.get(key(one.node))), "stroke-width": width.toFixed(1) }));
   }
   for (const path of paths) {
     const width = (1 + ((WIDEST - 1) * path.fraction) / widest).toFixed(1);
@@ -165,7 +166,9 @@ function drawReasons(svg, reasons) {
     if (name === key(node)) continue;
     if (x === RIGHT) {
       const radius = one ? 4 + (6 * Math.abs(one.contribution)) / most : 4;
-      parts.push(draw("circle", { class: one ? kind(one) : "step", cx: x, cy: y, r: radius.toFixed(1) }));
+      const circle = draw("circle", { class: one ? kind(one) : "step", cx: x, cy: y, r: radius.toFixed(1) });
+      if (one) circle.style.setProperty("--chip", classColour(one.label));
+      parts.push(circle);
       parts.push(draw("text", { class: "strong", x: x + 16, y: one ? y - 2 : y + 4 }, shorten(plain)));
       if (one) parts.push(draw("text", { x: x + 16, y: y + 13 }, `${shorten(String(one.label))}, ${percent(one.contribution, unit)}`));
     } else {
@@ -173,7 +176,9 @@ function drawReasons(svg, reasons) {
       parts.push(draw("text", { x, y: y + 16, "text-anchor": "middle" }, shorten(plain)));
     }
   }
-  parts.push(draw("rect", { class: "self", x: LEFT - 7, y: middle - 7, width: 14, height: 14, rx: 2 }));
+  const self = draw("rect", { class: "for", x: LEFT - 7, y: middle - 7, width: 14, height: 14, rx: 2 });
+  self.style.setProperty("--chip", classColour(label));
+  parts.push(self);
   parts.push(draw("text", { class: "strong", x: LEFT - 14, y: middle - 2, "text-anchor": "end" }, shorten(String(node))));
   parts.push(draw("text", { x: LEFT - 14, y: middle + 13, "text-anchor": "end" }, shorten(String(label))));
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
