@@ -22,7 +22,7 @@ GOOD = dask.delayed(([0, 1], [1, 2]))
     ("batch", "message"),
     [
         (([0], [1], [-1.0]), "partition 1: .*row 0: weights must not be negative"),
-        (([0], [1, 2]), "partition 1: .*columns must be equally long"),
+        (([0], [1, 2]), "partition 1: .*must be equally long"),
         (([0.5], [1]), "partition 1: .*node ids must be whole numbers"),
         ((["a"], ["b"]), "partition 1: node ids were integers so far, but now strings came"),
         (7, "partition 1: edges come from files, arrays"),

@@ -170,7 +170,7 @@ def test_the_command_writes_what_python_returns(
 ):
     pytest.importorskip("matplotlib")
     out, page = tmp_path / "out.csv", tmp_path / "page.html"
-    options = "--seed", 3, "--passes", 2, "--report", page, "--certify"
+    options = "--seed", 3, "--passes", 2, "--report", page, "--option", "certify=yes"
     result = on_cluster(two, files, known, "-o", out, *options)
     assert result.exit_code == 0, result.output
     assert "Dashboard http://127.0.0.1:" in result.output

@@ -305,8 +305,10 @@ def test_a_checkpoint_that_fails_keeps_the_sparsifier(tmp_path, monkeypatch):
 
 def test_a_stop_on_a_full_disk_says_what_is_lost(tmp_path, monkeypatch, caplog):
     logger = logging.getLogger("ohmlearn.serve.service")
-    # Another server of this process may still keep logs from the root.
+    # Another server of this process may still keep logs from the root, or all loggers quiet.
     monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "disabled", False)
+    caplog.set_level(logging.WARNING, logger=logger.name)
     with serving(tmp_path / "s") as service:
         for batch in cut(EDGES, 500):
             service.submit(batch).result(30)

@@ -156,6 +156,14 @@ class Review:
         as probable.
     thresholds : list of Threshold
         For each class and threshold, number of nodes and estimated precision and recall.
+
+    Examples
+    --------
+    >>> from ohmlearn import HFSClassifier, gallery
+    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+    >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+    >>> [one.node for one in model.review(n=2).surest["left"]]
+    [7, 5]
     """
 
     surest: dict[Any, list[ReviewedNode]]
