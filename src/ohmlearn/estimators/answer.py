@@ -24,6 +24,7 @@ from ohmlearn.estimators.calibration import (
     fit_calibration,
     flip_probabilities,
     match_proportions,
+    relative_degrees,
     row_sizes,
     scale_scores,
     spread_of,
@@ -395,12 +396,21 @@ class ClassAnswer(NodeAnswer):
         if not usable.any():
             return DEFAULT
         reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
+        nodes, degrees = self.used.nodes[labels[usable]], self.degrees
+        if len(nodes) < FEW * len(self.counts):
+            degrees = None  # to guess a power made hubs worse
         return fit_calibration(
             exponents[usable] + self.offsets,
             self.used.values[labels][usable],
             self.exponents[reached] + self.offsets,
             _effective(self.label_weights[usable]),
+            None if degrees is None else (degrees[nodes], degrees[reached]),
         )
+
+    @cached_property
+    def degrees(self) -> Floats | None:
+        """Relative degrees on the edges kept; None if probabilities do not depend on them."""
+        return relative_degrees(self.problem.full_graph.degrees) if self.problem.combines else None
 
     @cached_property
     def offsets(self) -> Floats:
@@ -416,15 +426,19 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        probabilities: Floats = _by_blocks(self._calibrated, self.exponents)
+        every = np.arange(len(self.exponents))[:, np.newaxis]
+        probabilities: Floats = _by_blocks(
+            lambda rows, nodes: self._calibrated(rows, nodes[:, 0]), self.exponents, every
+        )
         probabilities[~self.result.reached] = self.class_prior
         probabilities[self.unused.nodes] = self.unused.values
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         probabilities.flags.writeable = False  # they are kept
         return probabilities
 
-    def _calibrated(self, exponents: Floats) -> Floats:
-        return self.calibration.apply(exponents + self.offsets)
+    def _calibrated(self, exponents: Floats, nodes: NDArray[np.int64]) -> Floats:
+        degrees = None if self.degrees is None else self.degrees[nodes]
+        return self.calibration.apply(exponents + self.offsets, degrees)
 
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
@@ -475,7 +489,8 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def left_out_probabilities(self) -> Floats:
         """Probabilities of the labelled nodes, each without its own label."""
-        return self._calibrated(self.left_out.exponents)
+        left_out = self.left_out
+        return self._calibrated(left_out.exponents, self.used.nodes[left_out.labels])
 
     def accuracy(self) -> AccuracyEstimate:
         """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.
