@@ -56,7 +56,7 @@ def load_points(
     """Return the union kNN graph of at most `limit` points."""
     X, y, splits = read_points(folder, name, limit)
     graph = _graph_of(knn_edges(X, n_neighbors=k, weights=weights), len(y))
-    return largest_component(f"{name} k={k}", graph, y, splits)
+    return _largest_component(f"{name} k={k}", graph, y, splits)
 
 
 def read_points(
@@ -97,7 +97,7 @@ def _read_all_points(
 
 def load_graph(folder: Path, name: str) -> LabelledGraph:
     """Return the largest component of a graph with its own edges."""
-    return largest_component(name, *read_graph(folder, name))
+    return _largest_component(name, *read_graph(folder, name))
 
 
 def read_graph(folder: Path, name: str) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
@@ -167,14 +167,14 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
     parts = [read_points(folder, file) for file in files]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     graph = _graph_of(knn_edges(X, n_neighbors=k, weights="uniform"), len(y))
-    return largest_component(f"{name}, all points", graph, y, {})
+    return _largest_component(f"{name}, all points", graph, y, {})
 
 
 def _graph_of(stream: Any, n_nodes: int) -> Graph:
     return Graph.from_batches(list(stream), n_nodes=n_nodes)
 
 
-def largest_component(
+def _largest_component(
     name: str, graph: Graph, y: np.ndarray, splits: dict[str, list[np.ndarray]]
 ) -> LabelledGraph:
     component = graph.components()[1]

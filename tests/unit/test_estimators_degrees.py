@@ -39,7 +39,7 @@ def fit_hubs(seed: int, n_labels: int = 200, **how: object) -> tuple[HFSClassifi
 def flat(model: HFSClassifier) -> ClassAnswer:
     """Return the same answer with probabilities that do not depend on degrees."""
     answer = ClassAnswer(model.problem_, model.answer_.result)
-    answer.degrees = None
+    answer.degrees = np.ones_like(model.answer_.degrees)
     return answer
 
 
@@ -77,7 +77,7 @@ def test_left_out_labels_have_the_degrees_of_their_nodes():
     model, y = fit_hubs(1)
     answer, left_out = model.answer_, model.answer_.left_out
     degrees = relative_degrees(model.graph_.degrees)[answer.used.nodes[left_out.labels]]
-    p = model.calibration_.apply(left_out.exponents, degrees)
+    p = model.calibration_.apply(left_out.exponents, degrees[:, np.newaxis])
     np.testing.assert_array_equal(answer.left_out_probabilities, p)
     given = np.sort(p[np.arange(len(p)), y[answer.used.nodes[left_out.labels]]])
     threshold = given[int(0.1 * (len(p) + 1)) - 1]
@@ -112,9 +112,9 @@ def test_power_0_and_no_degrees_are_the_same():
     random = np.random.default_rng(0)
     x, targets = random.normal(size=(40, 3)), np.eye(3)[random.integers(3, size=40)]
     assert fit_calibration(x, targets, x).power == 0.0
-    same = fit_calibration(x, targets, x, degrees=(np.ones(40), np.ones(40)))
+    same = fit_calibration(x, targets, x, degrees=(np.ones((40, 1)), np.ones((40, 1))))
     assert same[:3] == fit_calibration(x, targets, x)[:3]
-    p = Calibration(0.5, 0.1).apply(x, np.full(40, 3.0))
+    p = Calibration(0.5, 0.1).apply(x, np.full((40, 1), 3.0))
     np.testing.assert_array_equal(p, Calibration(0.5, 0.1).apply(x))
 
 

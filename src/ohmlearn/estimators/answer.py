@@ -397,20 +397,20 @@ class ClassAnswer(NodeAnswer):
             return DEFAULT
         reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
         nodes, degrees = self.used.nodes[labels[usable]], self.degrees
-        if len(nodes) < FEW * len(self.counts):
-            degrees = None  # to guess a power made hubs worse
+        # Few labels do not tell the power, and a guess made hubs worse.
+        knows_power = self.problem.combines and len(nodes) >= FEW * len(self.counts)
         return fit_calibration(
             exponents[usable] + self.offsets,
             self.used.values[labels][usable],
             self.exponents[reached] + self.offsets,
             _effective(self.label_weights[usable]),
-            None if degrees is None else (degrees[nodes], degrees[reached]),
+            (degrees[nodes], degrees[reached]) if knows_power else None,
         )
 
     @cached_property
-    def degrees(self) -> Floats | None:
-        """Relative degrees on the edges kept; None if probabilities do not depend on them."""
-        return relative_degrees(self.problem.full_graph.degrees) if self.problem.combines else None
+    def degrees(self) -> Floats:
+        """Relative degrees of all nodes on the edges kept, as a column."""
+        return relative_degrees(self.problem.full_graph.degrees)[:, np.newaxis]
 
     @cached_property
     def offsets(self) -> Floats:
@@ -426,18 +426,14 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        every = np.arange(len(self.exponents))[:, np.newaxis]
-        probabilities: Floats = _by_blocks(
-            lambda rows, nodes: self._calibrated(rows, nodes[:, 0]), self.exponents, every
-        )
+        probabilities: Floats = _by_blocks(self._calibrated, self.exponents, self.degrees)
         probabilities[~self.result.reached] = self.class_prior
         probabilities[self.unused.nodes] = self.unused.values
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         probabilities.flags.writeable = False  # they are kept
         return probabilities
 
-    def _calibrated(self, exponents: Floats, nodes: NDArray[np.int64]) -> Floats:
-        degrees = None if self.degrees is None else self.degrees[nodes]
+    def _calibrated(self, exponents: Floats, degrees: Floats) -> Floats:
         return self.calibration.apply(exponents + self.offsets, degrees)
 
     def codes(self, default: int) -> NDArray[np.intp]:
@@ -489,8 +485,8 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def left_out_probabilities(self) -> Floats:
         """Probabilities of the labelled nodes, each without its own label."""
-        left_out = self.left_out
-        return self._calibrated(left_out.exponents, self.used.nodes[left_out.labels])
+        degrees = self.degrees[self.used.nodes[self.left_out.labels]]
+        return self._calibrated(self.left_out.exponents, degrees)
 
     def accuracy(self) -> AccuracyEstimate:
         """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.

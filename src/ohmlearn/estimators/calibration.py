@@ -29,7 +29,6 @@ ROUNDING = 0.005  # how far the sum of rounded proportions may be from 1
 TEMPERATURES: Floats = np.geomspace(1 / 60, 50, 25)
 FRACTIONS: Floats = np.linspace(0.005, 0.995, 34)
 POWERS = (0.0, 0.15, 0.3)  # of degrees; larger ones made the Brier score of points worse
-MOST_RELATIVE = 1e3  # a degree counts as at most so many times the median, and at least 1 / that
 # Errors of leave-one-out predictions are correlated, so an interval for independent ones is too
 # short. With their variance multiplied by this, it held the accuracy in nine of ten draws of ten or
 # twenty labels per class from 21 sets (docs/guides/trust.md).
@@ -105,10 +104,9 @@ class Calibration(NamedTuple):
     n_labels: int = 0
     power: float = 0.0
 
-    def apply(self, exponents: Floats, degrees: Floats | None = None) -> Floats:
-        """Return probabilities; each row sums to 1. `degrees` are relative ones."""
-        factors = 1.0 if degrees is None else degrees[:, np.newaxis] ** self.power
-        p = softmax(exponents * factors / self.temperature)
+    def apply(self, exponents: Floats, degrees: Floats | float = 1.0) -> Floats:
+        """Return probabilities; each row sums to 1. `degrees` are a column of relative ones."""
+        p = softmax(exponents * degrees**self.power / self.temperature)
         mixed: Floats = (1.0 - self.smoothing) * p + self.smoothing / p.shape[1]
         return mixed
 
@@ -125,35 +123,29 @@ def softmax(exponents: Floats) -> Floats:
 
 def relative_degrees(degrees: Floats) -> Floats:
     """Return degrees over their median; those of nodes without edges do not count, and are 1."""
-    some = degrees[degrees > 0.0]
-    relative = np.where(degrees > 0.0, degrees / (np.median(some) if len(some) else 1.0), 1.0)
-    clipped: Floats = np.clip(relative, 1.0 / MOST_RELATIVE, MOST_RELATIVE)
-    return clipped
+    has = degrees > 0.0
+    median = np.median(degrees[has]) if has.any() else 1.0
+    return np.where(has, np.clip(degrees / median, 1e-3, 1e3), 1.0)
 
 
 def fit_calibration(
-    left_out: Floats,
-    targets: Floats,
-    sample: Floats,
-    weights: Floats | None = None,
+    left_out: Floats, targets: Floats, sample: Floats, weights: Floats | None = None,
     degrees: tuple[Floats, Floats] | None = None,
-) -> Calibration:
+) -> Calibration:  # fmt: skip
     """Fit temperature and smoothing to leave-one-out exponents, and a power of degrees.
 
     `left_out` are those of labelled nodes, each without its own label, `targets` their labels as
     distributions, and `sample` exponents of some nodes, on which the average over all pairs is
     approximated. Labels count by `weights`, whose sum is what they count together. `degrees` are
-    the relative ones of the labelled nodes and of the others; without them the power is 0.
+    columns of relative ones of both, without which the power is 0.
     """
     weights = np.ones(len(left_out)) if weights is None else weights
     n_classes, power = left_out.shape[1], 0.0
     if degrees is not None:
-        factors = [degrees[0][:, np.newaxis] ** power for power in POWERS]
-        fits = np.stack([_log_likelihood(left_out * each, targets, weights) for each in factors])
-        by_power = np.exp(fits - fits.max()).sum(axis=(1, 2))
-        power = float(np.average(POWERS, weights=by_power))
-        left_out = left_out * degrees[0][:, np.newaxis] ** power
-        sample = sample * degrees[1][:, np.newaxis] ** power
+        tried = [_log_likelihood(left_out * degrees[0] ** k, targets, weights) for k in POWERS]
+        likelihoods = np.exp(np.array(tried) - np.max(tried)).sum(axis=(1, 2))
+        power = float(np.average(POWERS, weights=likelihoods))
+        left_out, sample = left_out * degrees[0] ** power, sample * degrees[1] ** power
     fit = _log_likelihood(left_out, targets, weights)
     likelihood = np.exp(fit - fit.max())
     likelihood /= likelihood.sum()
