@@ -94,9 +94,9 @@ EXPECTED = {
     "half-life": "d06ba185b7a88b80",
     "horizon": "1e0486649053d0d8",
     "restart": "9f5bbc1f39062f27",
-    "updates": "b3cf1be212082f12",
+    "updates": "acaf3c645f08fd11",
     "neighbours": "b1db19db4ca7fcf0",
-    "kernel": "9b16be69ab9fe7e0",
+    "kernel": "983b4e48475b66ee",
     "numbers": "c708160a51987b49",
 }
 

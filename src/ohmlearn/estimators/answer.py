@@ -24,6 +24,7 @@ from ohmlearn.estimators.calibration import (
     fit_calibration,
     flip_probabilities,
     match_proportions,
+    relative_degrees,
     row_sizes,
     scale_scores,
     spread_of,
@@ -394,12 +395,21 @@ class ClassAnswer(NodeAnswer):
         if not usable.any():
             return DEFAULT
         reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
+        nodes, degrees = self.used.nodes[labels[usable]], self.degrees
+        # Few labels do not tell the power, and a guess made hubs worse.
+        knows_power = self.problem.combines and len(nodes) >= FEW * len(self.counts)
         return fit_calibration(
             exponents[usable] + self.offsets,
             self.used.values[labels][usable],
             self.exponents[reached] + self.offsets,
             _effective(self.label_weights[usable]),
+            (degrees[nodes], degrees[reached]) if knows_power else None,
         )
+
+    @cached_property
+    def degrees(self) -> Floats:
+        """Relative degrees of all nodes on the edges kept, as a column."""
+        return relative_degrees(self.problem.full_graph.degrees)[:, np.newaxis]
 
     @cached_property
     def offsets(self) -> Floats:
@@ -415,15 +425,15 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        probabilities: Floats = _by_blocks(self._calibrated, self.exponents)
+        probabilities: Floats = _by_blocks(self._calibrated, self.exponents, self.degrees)
         probabilities[~self.result.reached] = self.class_prior
         probabilities[self.unused.nodes] = self.unused.values
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         probabilities.flags.writeable = False  # they are kept
         return probabilities
 
-    def _calibrated(self, exponents: Floats) -> Floats:
-        return self.calibration.apply(exponents + self.offsets)
+    def _calibrated(self, exponents: Floats, degrees: Floats) -> Floats:
+        return self.calibration.apply(exponents + self.offsets, degrees)
 
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
@@ -474,7 +484,8 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def left_out_probabilities(self) -> Floats:
         """Probabilities of the labelled nodes, each without its own label."""
-        return self._calibrated(self.left_out.exponents)
+        degrees = self.degrees[self.used.nodes[self.left_out.labels]]
+        return self._calibrated(self.left_out.exponents, degrees)
 
     def accuracy(self) -> AccuracyEstimate:
         """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.

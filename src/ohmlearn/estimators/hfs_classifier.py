@@ -239,7 +239,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
 
     @property
     def calibration_(self) -> Calibration:
-        """Temperature and smoothing of the probabilities, and the number of labels they fit."""
+        """Temperature, smoothing and power of degrees of probabilities, and number of labels."""
         return self.answer_.calibration
 
     @property
