@@ -72,7 +72,7 @@ def test_on_a_terminal_every_phase_is_shown_and_the_line_is_removed(graph: Path)
     # What stays is what is printed where the line is not.
     lines = [line.rsplit("\x1b[K", 1)[-1] for line in printed.split("\r\n")]
     assert [line.split()[0] for line in lines if line] == [
-        "edges.csv:", "Edges", "Nodes", "Classes", "Accuracy", "Passes", "Cost", "Page",
+        "edges.csv:", "Edges", "Nodes", "Classes", "Accuracy", "Bias", "Passes", "Cost", "Page",
     ]  # fmt: skip
 
 
