@@ -133,7 +133,10 @@ def pack_arrays(arrays: dict[str, Any]) -> bytes:
 
 def _write(file: BinaryIO, arrays: dict[str, Any]) -> None:
     file.write(bytes(HEAD))
-    np.savez(file, **arrays)  # numbers and texts; numpy < 2.3 takes allow_pickle for one of them
+    with zipfile.ZipFile(file, "w") as archive:  # savez of numpy 2.0 leaves it open after an error
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     digest = _hash_rest(file)
     file.seek(0)
     file.write(MAGIC + VERSION.to_bytes(4, "little") + digest)

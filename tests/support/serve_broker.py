@@ -13,6 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+MISSING = "missing"
 PRODUCER = 0  # rd_kafka_type_t; the cluster needs a handle of any type
 
 
@@ -98,7 +101,10 @@ class Broker:
         return self._process.stdout.readline().strip()
 
     def _do(self, *words):
-        if (answer := self._ask(*words)) != "0":
+        answer = self._ask(*words)
+        if answer == MISSING:
+            pytest.skip(f"the mock cluster of confluent-kafka < 2.15 cannot {words[0]}")
+        if answer != "0":
             raise RuntimeError(f"the mock broker answered {answer!r} to {words}")
 
     def topic(self, name, n_partitions):
@@ -127,7 +133,11 @@ def serve(n_brokers):
     cluster = Cluster(n_brokers)
     for line in sys.stdin:
         name, *arguments = line.split()
-        print(getattr(cluster, name)(*arguments), flush=True)
+        try:
+            answer = getattr(cluster, name)(*arguments)
+        except AttributeError:  # librdkafka has no such function
+            answer = MISSING
+        print(answer, flush=True)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,8 @@ class _Warnings:
         self._told: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        if isinstance(message, DeprecationWarning):  # for developers, even if a UserWarning as well
+            return
         context = click.get_current_context(silent=True)  # there is none in other threads
         options = context.params if context else {}
         text = _one_line(message, self._command())

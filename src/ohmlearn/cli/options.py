@@ -203,7 +203,7 @@ class Fraction(click.FloatRange):
 fraction = Fraction()
 
 
-class ExplainedNodes(click.ParamType[Any]):
+class ExplainedNodes(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.4
     """Which nodes to explain, and how many: top:20 or borderline:20."""
 
     name = "wanted"

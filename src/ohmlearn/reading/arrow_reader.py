@@ -248,12 +248,23 @@ class ArrowObject(ArrowSource):
             yield from _from_duckdb(query)
         else:
             query = self._table.select(wanted)
-            if hasattr(query, "collect_batches"):
-                frames = query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
-            else:  # an old version: the columns of edges must fit in memory
-                frames = [query.collect()]
-            for frame in frames:
+            for frame in _stream(query):
                 yield from _as_reader(frame)
+
+
+def _stream(query: Any) -> Iterable[Any]:
+    """Return the rows of a lazy frame of polars as data frames.
+
+    Until 1.36, `collect_batches` ends early when a query fails, and loses the error: the columns
+    must then fit in memory.
+    """
+    import polars
+
+    if tuple(map(int, polars.__version__.split(".")[:2])) < (1, 37):
+        whole: Iterable[Any] = query.collect().iter_slices(ROWS)
+        return whole
+    frames: Iterable[Any] = query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
+    return frames
 
 
 def _has_names(frame: Any) -> bool:
