@@ -6,6 +6,7 @@
 #include "graph/components.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -19,14 +20,6 @@ constexpr std::int64_t kMostRanges = 1 << 8;    // with more, sorting is slower
 constexpr std::int64_t kPart = 1 << 15;         // edges that a thread takes at a time; fewer are not worth a thread
 constexpr std::int64_t kAhead = 16;             // halves between a prefetch and its use
 
-// `Width` columns of a row, which need not be aligned.
-template <int Width>
-struct SomeOf {
-  typedef double type __attribute__((vector_size(Width * sizeof(double)), aligned(sizeof(double)), may_alias));
-};
-template <int Width>
-using Some = typename SomeOf<Width>::type;
-
 // Calls f(width, first column) for pieces of 8 columns and, for the rest, of 4, 2 and 1; `Rest` is columns % 8.
 template <int Rest, class F>
 OHM_INLINE void for_pieces(std::int64_t columns, F&& f) {
@@ -37,14 +30,17 @@ OHM_INLINE void for_pieces(std::int64_t columns, F&& f) {
   if constexpr ((Rest & 1) != 0) f(std::integral_constant<int, 1>{}, at + (Rest & 6));
 }
 
+// `Width` columns of a row, which need not be aligned. Clang would forget a smaller alignment of the type.
 template <int Width>
-OHM_INLINE const Some<Width>& some(const double* row) {
-  return *reinterpret_cast<const Some<Width>*>(row);
+OHM_INLINE Row<double, Width> load(const double* row) {
+  Row<double, Width> values;
+  std::memcpy(&values, row, sizeof values);
+  return values;
 }
 
 template <int Width>
-OHM_INLINE Some<Width>& some(double* row) {
-  return *reinterpret_cast<Some<Width>*>(row);
+OHM_INLINE void store(double* row, const Row<double, Width>& values) {
+  std::memcpy(row, &values, sizeof values);
 }
 
 // Row-major (n, columns).
@@ -68,9 +64,9 @@ OHM_KERNEL void add_edges(const Index* u, const Index* v, const Weight* w, std::
     if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
     for_pieces<Rest>(columns, [&](auto width, std::int64_t at) __attribute__((always_inline)) {
       constexpr int size = width.value;
-      const Some<size> flow = weight * (some<size>(x + a * columns + at) - some<size>(x + b * columns + at));
-      some<size>(y + a * columns + at) += flow;
-      some<size>(y + b * columns + at) -= flow;
+      const Row<double, size> flow = weight * (load<size>(x + a * columns + at) - load<size>(x + b * columns + at));
+      store<size>(y + a * columns + at, load<size>(y + a * columns + at) + flow);
+      store<size>(y + b * columns + at, load<size>(y + b * columns + at) - flow);
     });
   }
 }
@@ -90,7 +86,7 @@ OHM_KERNEL void add_halves(const Half* halves, const Weight* w, std::int64_t cou
     if constexpr (!std::is_same_v<Weight, Unit>) weight = w[i];
     for_pieces<Rest>(columns, [&](auto width, std::int64_t at) __attribute__((always_inline)) {
       constexpr int size = width.value;
-      some<size>(y + a + at) += weight * (some<size>(x + a + at) - some<size>(x + b + at));
+      store<size>(y + a + at, load<size>(y + a + at) + weight * (load<size>(x + a + at) - load<size>(x + b + at)));
     });
   }
 }

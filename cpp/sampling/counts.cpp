@@ -44,7 +44,7 @@ OHM_KERNEL std::int64_t add_weights(const Index* u, const Index* v, const Weight
       const bool is_zero = static_cast<float>(weight) < static_cast<float>(kSmallestWeight);  // as coins see it
       const bool is_loop = u[begin + i] == v[begin + i];
       zeros += !is_loop & is_zero;
-      counted[i] = is_loop | is_zero ? Weight{0} : weight;
+      counted[i] = (is_loop | is_zero) ? Weight{0} : weight;
     }
     n_zeros += zeros;
     for (std::int64_t i = 0; i < kStrip; i += kLanes) {

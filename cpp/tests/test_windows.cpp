@@ -107,11 +107,9 @@ TEST(windows_keep_the_weight_and_new_edges_are_whole) {
   feed(sampler, s, 0, s.u.size());
   for (const std::int64_t since : {0, 50000, 90000, 99900}) {
     double seen = 0.0;
-    std::int64_t edges = 0;
     for (std::size_t i = since; i < s.u.size(); ++i) {
       if (s.u[i] == s.v[i]) continue;
       seen += static_cast<double>(s.w[i]);
-      ++edges;
     }
     const ohm::Snapshot window = sampler.snapshot(static_cast<double>(since));
     double kept = 0.0;

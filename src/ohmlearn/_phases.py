@@ -6,9 +6,9 @@ nothing. Of phases inside each other, a watcher sees the outermost only.
 """
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal, NamedTuple, Protocol
 
 
@@ -40,18 +40,24 @@ class Watcher(Protocol):
         """Take note that the phase has ended."""
 
 
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-_n_before: ContextVar[int] = ContextVar("n_before", default=0)
+class _OfThread(threading.local):
+    """What holds in one thread; free-threaded Python hands context variables on to new threads."""
+
+    watcher: Watcher | None = None
+    n_before = 0
+
+
+_here = _OfThread()
 
 
 @contextmanager
 def watch(watcher: Watcher) -> Iterator[None]:
     """Show the phases of what runs inside."""
-    token = _watcher.set(watcher)
+    before, _here.watcher = _here.watcher, watcher
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _here.watcher = before
 
 
 @contextmanager
@@ -62,30 +68,30 @@ def phase(what: Phase | str, verbose: int = 0) -> Iterator[None]:
     """
     if verbose > 0:
         print(what, file=sys.stderr, flush=True)
-    watcher = _watcher.get()
+    watcher = _here.watcher
     if watcher is None:
         yield
         return
-    token = _watcher.set(None)
+    _here.watcher = None
     try:
         watcher.begin(Phase(what) if isinstance(what, str) else what)
         yield
     finally:
         watcher.end()
-        _watcher.reset(token)
+        _here.watcher = watcher
 
 
 @contextmanager
 def passes_before(n_before: int) -> Iterator[None]:
     """Count passes inside from `n_before` on; see `number_pass`."""
-    token = _n_before.set(n_before)
+    before, _here.n_before = _here.n_before, n_before
     try:
         yield
     finally:
-        _n_before.reset(token)
+        _here.n_before = before
 
 
 def number_pass(name: str, number: int, total: int, *, at_most: bool = False) -> Phase:
     """Return the phase of a pass, which counts passes that the caller has made before."""
-    n_before = _n_before.get()
-    return Phase(name, n_before + number, n_before + total, at_most)
+    before = _here.n_before
+    return Phase(name, before + number, before + total, at_most)

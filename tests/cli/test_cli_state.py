@@ -345,7 +345,8 @@ def test_other_files_are_no_states(days: list[Path], known: Path, state: Path):
 def write_timed(path: Path, seed: int) -> Path:
     """Edges of one day, with dates."""
     lines = write_edges(path, seed).read_text().splitlines()
-    times = np.datetime64("2026-03-01T00:00:00") + np.arange(len(lines)) * 20 + seed * 86400
+    seconds = np.arange(len(lines)) * 20 + seed * 86400
+    times = np.datetime64("2026-03-01T00:00:00") + seconds.astype("m8[s]")
     rows = [f"{line},{time}Z" for line, time in zip(lines[1:], times, strict=False)]
     path.write_text("\n".join(["src,dst,w,time", *rows]) + "\n")
     return path

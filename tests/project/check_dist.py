@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import venv
@@ -62,7 +63,8 @@ def check_wheel(path: Path) -> None:
     (extension,) = (
         name for name in names if name.startswith("ohmlearn/_core") and "pyi" not in name
     )
-    stable = sys.version_info >= (3, 12)  # nanobind has no stable ABI before
+    # nanobind has no stable ABI before 3.12, nor on free-threaded Python
+    stable = sys.version_info >= (3, 12) and not sysconfig.get_config_var("Py_GIL_DISABLED")
     demand(("abi3" in extension) == stable, f"wheel: {extension} on this Python")
     demand(all(("-abi3-" in tag) == stable for tag in tags or [""]), f"wheel: tags {tags}")
     demand(metadata["License-Expression"] == "BSD-3-Clause", "wheel: licence expression")

@@ -1,8 +1,8 @@
 """What holds for every graph: agreement with scipy, invariances, round trips."""
 
-import igraph
 import networkx as nx
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,8 +76,15 @@ def test_round_trips(edges):
     assert Graph.from_scipy(graph.to_scipy().toarray()) == graph
     assert Graph.from_laplacian(graph.laplacian()) == graph
     assert Graph.from_networkx(nx.from_scipy_sparse_array(graph.to_scipy())) == graph
+    both = np.stack([np.concatenate([u, v]), np.concatenate([v, u])])
+    assert Graph.from_edge_index(both, np.concatenate([w, w]), n_nodes=graph.n_nodes) == graph
+
+
+@given(edge_lists(rough_weights))
+def test_round_trip_through_igraph(edges):
+    igraph = pytest.importorskip("igraph")
+    graph = Graph.from_edges(*edges[:3], n_nodes=edges[3])
+    u, v, w = graph.edges()
     by_igraph = igraph.Graph(graph.n_nodes, list(zip(u.tolist(), v.tolist(), strict=True)))
     by_igraph.es["weight"] = w.tolist()
     assert Graph.from_igraph(by_igraph) == graph
-    both = np.stack([np.concatenate([u, v]), np.concatenate([v, u])])
-    assert Graph.from_edge_index(both, np.concatenate([w, w]), n_nodes=graph.n_nodes) == graph

@@ -395,7 +395,7 @@ def balanced_columns(graph, seed):
 def test_norms_are_bounds(name):
     graph = FORESTS[name]
     forest = SpanningForest(graph, graph.components()[1])
-    inverse = np.linalg.pinv(graph.laplacian().toarray())
+    inverse = np.linalg.pinv(graph.laplacian().toarray(), hermitian=True)
     for seed in range(5):
         r = balanced_columns(graph, seed)
         true = np.sqrt(np.einsum("ij,ij->j", r, inverse @ r))

@@ -117,7 +117,7 @@ def test_times_of_a_log_are_read(folder):
     with EdgeLog(folder.with_name("h"), half_life="1d", random_state=0) as log:
         log.append(["a", "b"], ["b", "c"], t=days)
         assert log.snapshot().weights.tolist() == [0.5, 0.5, 1.0, 1.0]
-        log.append(["c"], ["d"], t=days[1:] + 1)
+        log.append(["c"], ["d"], t=days[1:] + np.timedelta64(1, "D"))
         assert log.sparsifier.snapshot().weights.tolist() == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
     assert EdgeLog(folder.with_name("h")).snapshot() == log.snapshot()
 

@@ -28,8 +28,7 @@ def make_table(library):
     if library == "lazy":
         return pytest.importorskip("polars").LazyFrame(COLUMNS)
     if library == "duckdb":
-        frame = make_table("pandas")
-        return pytest.importorskip("duckdb").from_df(frame)
+        return pytest.importorskip("duckdb").from_arrow(make_table("pyarrow"))
     found = pytest.importorskip(library)
     return found.table(COLUMNS) if library == "pyarrow" else found.DataFrame(COLUMNS)
 

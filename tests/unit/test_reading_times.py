@@ -342,7 +342,7 @@ def test_bad_times_in_text_and_json(tmp_path, good, bad, message):
         (1577836800.0, np.inf, "below 2..63 in size"),
         (1577836800.0, -np.inf, "below 2..63 in size"),
         (1577836800.0, 2903299200.0, "a time is 2903299200, later than tomorrow"),
-        (np.datetime64("2020-01-01"), np.datetime64("NaT"), "a time is missing"),
+        (np.datetime64("2020-01-01"), np.datetime64("NaT", "D"), "a time is missing"),
         (np.datetime64("2020-01-01"), np.datetime64("9999-12-31"), "a time is 9999-12-31T00:00:00"),
     ],
 )

@@ -169,3 +169,39 @@ def test_a_child_forked_while_another_thread_is_at_work(script, said):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == said
+
+
+WITHOUT = """
+import os, sys
+sys.modules["fcntl"] = sys.modules["resource"] = None  # so that an import fails
+for name in ("fork", "register_at_fork", "sched_getaffinity", "chown", "fchmod"):
+    if hasattr(os, name):
+        delattr(os, name)
+import numpy as np
+import ohmlearn
+from ohmlearn.cli import main
+from ohmlearn.edge_log import LogError
+
+u = np.arange(99)
+model = ohmlearn.HFSClassifier(random_state=0).fit_edges((u, u + 1), {0: "a", 99: "b"})
+assert model.transduction_[[1, 98]].tolist() == ["a", "b"]
+model.save("model.npz")
+try:
+    ohmlearn.EdgeLog("log").append(u, u + 1)
+except LogError as error:
+    assert "on Windows" in str(error), error
+else:
+    raise AssertionError("a log was written without a lock")
+np.savetxt("e.csv", np.stack([u, u + 1], 1), "%d", delimiter=",", header="u,v", comments="")
+open("known.csv", "w").write("0,a\\n99,b\\n")
+main(["label", "e.csv", "--labels", "known.csv", "-o", "labels.csv", "--quiet"])
+"""
+
+
+@pytest.mark.slow
+def test_what_only_posix_has_is_not_needed(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 101

@@ -6,7 +6,6 @@ write.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -323,7 +322,14 @@ class Lock:
     """The right to write to a log. It ends with `close`, or with the process."""
 
     def __init__(self, folder: Path) -> None:
-        self._fd = -1  # if the next line fails
+        self._fd = -1  # if the next lines fail
+        try:
+            import fcntl
+        except ImportError:
+            raise LogError(
+                f"{folder}: a log can be read but not written on Windows, which lacks the lock "
+                f"that keeps other writers out; write it on Linux or macOS, or in WSL"
+            ) from None
         self._fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

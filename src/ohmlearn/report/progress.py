@@ -25,10 +25,25 @@ def peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
+    if sys.platform == "win32":
+        return _peak_on_windows()
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _peak_on_windows() -> int:
+    """Ask for PROCESS_MEMORY_COUNTERS, of which PeakWorkingSetSize is the first size_t."""
+    import ctypes
+
+    counters = (ctypes.c_size_t * 10)()
+    kernel: Any = getattr(ctypes, "windll").kernel32  # noqa: B009 (unknown to mypy on Linux)
+    kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    process = ctypes.c_void_p(kernel.GetCurrentProcess())
+    if not kernel.K32GetProcessMemoryInfo(process, counters, ctypes.sizeof(counters)):
+        return 0
+    return int(counters[1])  # after two numbers of 32 bits
 
 
 class StatusLine:

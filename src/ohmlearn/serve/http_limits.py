@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import http
-import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,6 +61,8 @@ class Limits:
 
 def raise_file_limit(max_connections: int) -> int:
     """Allow as many open files as the system does; return how many connections fit."""
+    import resource  # Windows has none, and no server
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
