@@ -38,19 +38,13 @@ auto pairs_of_numbers(std::size_t size, const Fill& fill) {
   return std::tuple(read_only(u), read_only(v));
 }
 
-template <class Key>
-void bind_add_edges(nb::class_<IntegerNodes>& c) {
-  c.def("add_edges", [](IntegerNodes& self, ArrayIn<Key> u, ArrayIn<Key> v) {
-    require(u.size() == v.size(), "u and v must have the same length");
-    return pairs_of_numbers(u.size(), [&](auto* a, auto* b) { self.add_edges(as_span(u), as_span(v), a, b); });
-  }, "u"_a.noconvert(), "v"_a.noconvert());
-}
+using Offsets = ArrayIn<std::int64_t>;
+using Bytes = ArrayIn<std::uint8_t>;
 
 // Offsets may come from a corrupt file.
-template <class Offset>
-Strings<Offset> as_strings(const ArrayIn<Offset>& offset, const ArrayIn<std::uint8_t>& data) {
+Strings as_strings(const Offsets& offset, const Bytes& data) {
   require(offset.size() > 0, "offsets must have one entry more than there are strings");
-  Offset last = 0;
+  std::int64_t last = 0;
   for (std::size_t i = 0; i < offset.size(); ++i) {
     require(offset.data()[i] >= last, "offsets must not decrease");
     last = offset.data()[i];
@@ -59,29 +53,9 @@ Strings<Offset> as_strings(const ArrayIn<Offset>& offset, const ArrayIn<std::uin
   return {as_span(offset), reinterpret_cast<const char*>(data.data())};
 }
 
-template <class Offset>
-void bind_strings(nb::class_<StringNodes>& c) {
-  using Offsets = ArrayIn<Offset>;
-  using Bytes = ArrayIn<std::uint8_t>;
-  c.def("add_edges", [](StringNodes& self, Offsets u, Bytes u_data, Offsets v, Bytes v_data) {
-     require(u.size() == v.size(), "u and v must have the same length");
-     const auto a = as_strings(u, u_data);
-     const auto b = as_strings(v, v_data);
-     return pairs_of_numbers(u.size() - 1, [&](auto* to_u, auto* to_v) { self.add_edges(a, b, to_u, to_v); });
-   }, "u"_a.noconvert(), "u_data"_a.noconvert(), "v"_a.noconvert(), "v_data"_a.noconvert())
-      .def("add", [](StringNodes& self, Offsets offsets, Bytes data) {
-        const auto ids = as_strings(offsets, data);
-        return numbers(offsets.size() - 1, [&](auto* to) { self.add(ids, to); });
-      }, "offsets"_a.noconvert(), "data"_a.noconvert())
-      .def("find", [](const StringNodes& self, Offsets offsets, Bytes data) {
-        const auto ids = as_strings(offsets, data);
-        return numbers(offsets.size() - 1, [&](auto* to) { self.find(ids, to); });
-      }, "offsets"_a.noconvert(), "data"_a.noconvert())
-      .def("find_into", [](const StringNodes& self, Offsets offsets, Bytes data, ArrayInOut<std::int32_t> to) {
-        const auto ids = as_strings(offsets, data);
-        require(static_cast<std::int64_t>(to.size()) == ids.size(), "the arrays must have the same size");
-        without_gil([&] { self.find(ids, to.data()); });
-      }, "offsets"_a.noconvert(), "data"_a.noconvert(), "to"_a.noconvert());
+ArrayOut<std::uint8_t> as_bytes(std::span<const char> data) {
+  const auto* from = reinterpret_cast<const std::uint8_t*>(data.data());
+  return to_numpy(std::vector<std::uint8_t>(from, from + data.size()));
 }
 
 // The first `size` values of an array.
@@ -98,30 +72,8 @@ auto to_arrays(OwnedStrings&& strings) {
                     take_over(std::move(strings.data), length));
 }
 
-template <class Offset>
-void bind_node_types(nb::module_& m) {
-  m.def("with_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, const std::string& prefix) {
-     const auto ids = as_strings(offsets, data);
-     return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
-   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefix"_a);
-  m.def("take_strings", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, ArrayIn<std::int64_t> positions) {
-     const auto ids = as_strings(offsets, data);
-     for (const std::int64_t at : as_span(positions)) require(0 <= at && at < ids.size(), "no such string");
-     return to_arrays(without_gil([&] { return take_strings(ids, as_span(positions)); }));
-   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "positions"_a.noconvert());
-  m.def("find_without_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data,
-                                  const std::vector<std::string>& prefixes) {
-     const auto ids = as_strings(offsets, data);
-     return without_gil([&] { return find_without_prefix(ids, prefixes); });
-   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefixes"_a);
-  m.def("kinds_of", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data) {
-     const auto ids = as_strings(offsets, data);
-     return without_gil([&] { return node_types_of(ids); });
-   }, "offsets"_a.noconvert(), "data"_a.noconvert());
-}
-
-std::span<const std::int64_t> check_numbers(const ArrayIn<std::int64_t>& chosen, std::int64_t n_nodes) {
-  for (const std::int64_t at : as_span(chosen)) require(0 <= at && at < n_nodes, "no such node");
+std::span<const std::int64_t> check_numbers(const ArrayIn<std::int64_t>& chosen, std::int64_t n_ids) {
+  for (const std::int64_t at : as_span(chosen)) require(0 <= at && at < n_ids, "no such id");
   return as_span(chosen);
 }
 
@@ -148,14 +100,15 @@ void bind_nodes(nb::module_& m) {
       PyErr_SetString(PyExc_OverflowError, "more than 2**31 - 1 different node ids");
     }
   });
-  nb::class_<IntegerNodes> integers(m, "IntegerNodes", "Numbers integers in the order of first appearance.");
-  integers.def(nb::init<>())
+  nb::class_<IntegerNodes>(m, "IntegerNodes", "Numbers integers in the order of first appearance.")
+      .def(nb::init<>())
       .def("__len__", &IntegerNodes::size)
+      .def("add_edges", [](IntegerNodes& self, ArrayIn<std::int64_t> u, ArrayIn<std::int64_t> v) {
+        require(u.size() == v.size(), "u and v must have the same length");
+        return pairs_of_numbers(u.size(), [&](auto* a, auto* b) { self.add_edges(as_span(u), as_span(v), a, b); });
+      }, "u"_a.noconvert(), "v"_a.noconvert())
       .def("add", [](IntegerNodes& self, ArrayIn<std::int64_t> ids) {
         return numbers(ids.size(), [&](auto* to) { self.add(as_span(ids), to); });
-      }, "ids"_a.noconvert())
-      .def("find", [](const IntegerNodes& self, ArrayIn<std::int64_t> ids) {
-        return numbers(ids.size(), [&](auto* to) { self.find(as_span(ids), to); });
       }, "ids"_a.noconvert())
       .def("find_into", [](const IntegerNodes& self, ArrayIn<std::int64_t> ids, ArrayInOut<std::int32_t> to) {
         require(to.size() == ids.size(), "the arrays must have the same size");
@@ -170,25 +123,49 @@ void bind_nodes(nb::module_& m) {
         for (const std::int64_t at : check_numbers(chosen, self.size())) ids.push_back(self.keys()[at]);
         return to_numpy(std::move(ids));
       }, "chosen"_a.noconvert());
-  bind_add_edges<std::int32_t>(integers);
-  bind_add_edges<std::int64_t>(integers);
-  nb::class_<StringNodes> strings(m, "StringNodes", "Numbers strings in the order of first appearance.");
-  strings.def(nb::init<>())
+  nb::class_<StringNodes>(m, "StringNodes", "Numbers strings in the order of first appearance.")
+      .def(nb::init<>())
       .def("__len__", &StringNodes::size)
+      .def("add_edges", [](StringNodes& self, Offsets u, Bytes u_data, Offsets v, Bytes v_data) {
+        require(u.size() == v.size(), "u and v must have the same length");
+        const auto a = as_strings(u, u_data);
+        const auto b = as_strings(v, v_data);
+        return pairs_of_numbers(u.size() - 1, [&](auto* to_u, auto* to_v) { self.add_edges(a, b, to_u, to_v); });
+      }, "u"_a.noconvert(), "u_data"_a.noconvert(), "v"_a.noconvert(), "v_data"_a.noconvert())
+      .def("add", [](StringNodes& self, Offsets offsets, Bytes data) {
+        const auto ids = as_strings(offsets, data);
+        return numbers(offsets.size() - 1, [&](auto* to) { self.add(ids, to); });
+      }, "offsets"_a.noconvert(), "data"_a.noconvert())
+      .def("find_into", [](const StringNodes& self, Offsets offsets, Bytes data, ArrayInOut<std::int32_t> to) {
+        const auto ids = as_strings(offsets, data);
+        require(static_cast<std::int64_t>(to.size()) == ids.size(), "the arrays must have the same size");
+        without_gil([&] { self.find(ids, to.data()); });
+      }, "offsets"_a.noconvert(), "data"_a.noconvert(), "to"_a.noconvert())
       .def("keys", [](const StringNodes& self) {
         const auto offset = self.keys().offset;
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(self.bytes().data());
-        return std::tuple(to_numpy(std::vector<std::int64_t>(offset.begin(), offset.end())),
-                          to_numpy(std::vector<std::uint8_t>(bytes, bytes + self.bytes().size())));
+        return std::tuple(to_numpy(std::vector<std::int64_t>(offset.begin(), offset.end())), as_bytes(self.bytes()));
       })
       .def("take", [](const StringNodes& self, ArrayIn<std::int64_t> chosen) {
         const auto numbers = check_numbers(chosen, self.size());
         return to_arrays(without_gil([&] { return take_strings(self.keys(), numbers); }));
       }, "chosen"_a.noconvert());
-  bind_strings<std::int32_t>(strings);
-  bind_strings<std::int64_t>(strings);
-  bind_node_types<std::int32_t>(m);
-  bind_node_types<std::int64_t>(m);
+  m.def("with_prefix", [](Offsets offsets, Bytes data, const std::string& prefix) {
+     const auto ids = as_strings(offsets, data);
+     return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefix"_a);
+  m.def("take_strings", [](Offsets offsets, Bytes data, ArrayIn<std::int64_t> positions) {
+     const auto ids = as_strings(offsets, data);
+     const auto at = check_numbers(positions, ids.size());
+     return to_arrays(without_gil([&] { return take_strings(ids, at); }));
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "positions"_a.noconvert());
+  m.def("find_without_prefix", [](Offsets offsets, Bytes data, const std::vector<std::string>& prefixes) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return find_without_prefix(ids, prefixes); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefixes"_a);
+  m.def("kinds_of", [](Offsets offsets, Bytes data) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return node_types_of(ids); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert());
   m.def("with_prefix", [](ArrayIn<std::int64_t> ids, const std::string& prefix) {
     return to_arrays(without_gil([&] { return with_prefix(as_span(ids), prefix); }));
   }, "ids"_a.noconvert(), "prefix"_a, "Ids with a node type in front, as strings; see node_types.hpp.");
@@ -196,43 +173,22 @@ void bind_nodes(nb::module_& m) {
 
 // ---- text ---------------------------------------------------------------------------------------
 
-std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
-}
+std::string_view as_text(const Bytes& text) { return {reinterpret_cast<const char*>(text.data()), text.size()}; }
+std::string_view as_text(const nb::bytes& text) { return {text.c_str(), text.size()}; }
 
 // (u, v, w, t) for integers, (u offsets, u bytes, v offsets, v bytes, w, t) for strings.
-nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings,
-                                                         bool last) {
+nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, Bytes text, bool strings, bool last) {
   require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
   TextEdges edges = without_gil([&] { return self.parse(as_text(text), last); });
   auto w = to_numpy(std::move(edges.w));
   auto t = to_numpy(std::move(edges.t));
   if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w, t);
-  const auto bytes = [](const std::vector<char>& data) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(data.data());
-    return to_numpy(std::vector<std::uint8_t>(from, from + data.size()));
-  };
-  return nb::make_tuple(to_numpy(std::move(edges.u_offset)), bytes(edges.u_data), to_numpy(std::move(edges.v_offset)),
-                        bytes(edges.v_data), w, t);
-}
-
-template <class Offset>
-void bind_parse_times(nb::module_& m) {
-  m.def("parse_times", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, bool dates) {
-    const auto texts = as_strings(offsets, data);
-    return to_numpy(without_gil([&] {
-      std::vector<double> times(texts.offset.size() - 1, std::numeric_limits<double>::quiet_NaN());
-      for (std::size_t i = 0; i < times.size(); ++i) {
-        double value;
-        if (parse_time(texts[i], dates, value)) times[i] = value;
-      }
-      return times;
-    }));
-  }, "offsets"_a.noconvert(), "data"_a.noconvert(), "dates"_a, "As parse_time, of many texts.");
+  return nb::make_tuple(to_numpy(std::move(edges.u_offset)), as_bytes(edges.u_data),
+                        to_numpy(std::move(edges.v_offset)), as_bytes(edges.v_data), w, t);
 }
 
 void bind_events(nb::module_& m) {
-  m.def("hash_texts", [](ArrayIn<std::int64_t> offsets, ArrayIn<std::uint8_t> data) {
+  m.def("hash_texts", [](Offsets offsets, Bytes data) {
     const auto texts = as_strings(offsets, data);
     return to_numpy(without_gil([&] {
       std::vector<std::uint64_t> hashes(texts.offset.size() - 1);
@@ -302,23 +258,21 @@ void bind_parser(nb::module_& m) {
       .def_prop_ro("n_faults", &EdgeText::n_faults)
       .def_prop_ro("first_fault", [](const EdgeText& self) { return self.first_fault(); });
   m.def("split_line", [](nb::bytes line, const TextLayout& layout) -> std::optional<std::vector<nb::bytes>> {
-    const auto fields = split_line({line.c_str(), line.size()}, layout);
+    const auto fields = split_line(as_text(line), layout);
     if (!fields) return std::nullopt;
     std::vector<nb::bytes> result;
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
-  m.def("take_fields", [](ArrayIn<std::uint8_t> text, const TextLayout& layout, std::vector<int> columns,
+  m.def("take_fields", [](Bytes text, const TextLayout& layout, std::vector<int> columns,
                           bool last) -> nb::typed<nb::tuple, nb::object, nb::ellipsis> {
-    const std::string_view whole(reinterpret_cast<const char*>(text.data()), text.size());
+    const std::string_view whole = as_text(text);
     require(whole.empty() || whole.back() == '\n', "text must end with a newline");
     for (const int column : columns) require(column >= 0 && column < 1'000'000, "columns are counted from 0");
     auto found = without_gil([&] { return take_fields(whole, layout, columns, last); });
     nb::list fields;
     for (std::size_t k = 0; k < columns.size(); ++k) {
-      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(found.data[k].data());
-      std::vector<std::uint8_t> data(bytes, bytes + found.data[k].size());
-      fields.append(nb::make_tuple(to_numpy(std::move(found.offset[k])), to_numpy(std::move(data))));
+      fields.append(nb::make_tuple(to_numpy(std::move(found.offset[k])), as_bytes(found.data[k])));
     }
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.end)),
                           to_numpy(std::move(found.line)), fields, found.first_fault, found.n_consumed);
@@ -326,7 +280,7 @@ void bind_parser(nb::module_& m) {
      "Starts, ends and first lines of records, their fields in some columns as (offsets, bytes), the first fault, and the "
      "number of bytes read.");
   m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
-    const std::string_view whole(text.c_str(), text.size());
+    const std::string_view whole = as_text(text);
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
     const Record record = RecordFinder().find(whole, start, layout, last);
     return std::tuple(nb::bytes(record.content.data(), record.content.size()), start + record.size, record.is_empty,
@@ -335,7 +289,7 @@ void bind_parser(nb::module_& m) {
      "Content of the record at `start`, where it ends (`start` if more text is needed), is_empty, has_stray_return.");
   m.def("some_records", [](nb::bytes text, std::size_t start, std::size_t stop, std::size_t most,
                            const TextLayout& layout) {
-    const std::string_view whole(text.c_str(), text.size());
+    const std::string_view whole = as_text(text);
     require(stop <= whole.size() && (stop == 0 || whole.back() == '\n'), "text must end with a newline");
     std::vector<nb::bytes> records;
     for (const auto record : some_records(whole, start, stop, most, layout)) {
@@ -345,18 +299,27 @@ void bind_parser(nb::module_& m) {
   }, "text"_a, "start"_a, "stop"_a, "most"_a, "layout"_a, "Contents of some records; see records.hpp.");
   m.def("is_integer", [](nb::bytes text) {
     std::int64_t value;
-    return parse_integer({text.c_str(), text.size()}, value);
+    return parse_integer(as_text(text), value);
   }, "text"_a);
   m.def("parse_whole", [](nb::bytes text) -> std::optional<std::int64_t> {
     std::int64_t value;
-    return parse_whole({text.c_str(), text.size()}, value) ? std::optional(value) : std::nullopt;
+    return parse_whole(as_text(text), value) ? std::optional(value) : std::nullopt;
   }, "text"_a, "An integer, also if it is written as 17.0; None for any other text.");
   m.def("parse_time", [](nb::bytes text, bool dates) {
     double value;
-    return parse_time({text.c_str(), text.size()}, dates, value) ? value : std::numeric_limits<double>::quiet_NaN();
+    return parse_time(as_text(text), dates, value) ? value : std::numeric_limits<double>::quiet_NaN();
   }, "text"_a, "dates"_a, "A date in seconds since 1970, or a number; NaN for any other text.");
-  bind_parse_times<std::int32_t>(m);
-  bind_parse_times<std::int64_t>(m);
+  m.def("parse_times", [](Offsets offsets, Bytes data, bool dates) {
+    const auto texts = as_strings(offsets, data);
+    return to_numpy(without_gil([&] {
+      std::vector<double> times(texts.offset.size() - 1, std::numeric_limits<double>::quiet_NaN());
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        double value;
+        if (parse_time(texts[i], dates, value)) times[i] = value;
+      }
+      return times;
+    }));
+  }, "offsets"_a.noconvert(), "data"_a.noconvert(), "dates"_a, "As parse_time, of many texts.");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(integers_are_numbered_as_by_a_map) {
 TEST(strings_of_all_lengths) {
   ohm::StringNodes nodes;
   std::string data;
-  std::vector<std::int32_t> offset = {0};
+  std::vector<std::int64_t> offset = {0};
   std::vector<std::string> strings;
   // Prefixes of two letters repeated differ in one byte or in their length alone.
   for (int length = 0; length < 40; ++length) {
@@ -51,10 +51,10 @@ TEST(strings_of_all_lengths) {
   for (std::size_t i = 0; i < 3 * different; ++i) strings.push_back(strings[ohm::hash(1, i) % different]);
   for (const std::string& s : strings) {
     data += s;
-    offset.push_back(static_cast<std::int32_t>(data.size()));
+    offset.push_back(std::ssize(data));
   }
   std::vector<std::int32_t> to(strings.size());
-  nodes.add(ohm::Strings<std::int32_t>{offset, data.data()}, to.data());
+  nodes.add(ohm::Strings{offset, data.data()}, to.data());
   CHECK(nodes.size() == static_cast<std::int64_t>(different));
   for (std::size_t i = 0; i < strings.size(); ++i) CHECK(nodes.keys()[to[i]] == strings[i]);
 }

@@ -228,7 +228,7 @@ TEST(tables_of_ids_are_whole_after_memory_ran_out) {
     text += "a long name that needs room, " + std::to_string(id);
     offset.push_back(std::ssize(text));
   }
-  const ohm::Strings<std::int64_t> names{offset, text.data()};
+  const ohm::Strings names{offset, text.data()};
   check_table.template operator()<ohm::StringNodes>(names);
 }
 

@@ -23,8 +23,7 @@ inline char* copy_quickly(char* to, const char* from, std::size_t size, std::siz
 
 }  // namespace
 
-template <class Offset>
-OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix) {
+OwnedStrings with_prefix(const Strings& ids, std::string_view prefix) {
   const std::int64_t count = ids.size();
   const auto length = static_cast<std::size_t>(ids.offset.back() - ids.offset.front());
   OwnedStrings found(count, length + static_cast<std::size_t>(count) * prefix.size() + kStep);
@@ -42,8 +41,7 @@ OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix) {
   return found;
 }
 
-template <class Offset>
-OwnedStrings take_strings(const Strings<Offset>& ids, std::span<const std::int64_t> positions) {
+OwnedStrings take_strings(const Strings& ids, std::span<const std::int64_t> positions) {
   std::size_t length = 0;
   for (const std::int64_t at : positions) length += ids[at].size();
   OwnedStrings found(std::ssize(positions), length + kStep);
@@ -70,8 +68,7 @@ OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view pre
   return found;
 }
 
-template <class Offset>
-std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<std::string>& prefixes) {
+std::int64_t find_without_prefix(const Strings& ids, const std::vector<std::string>& prefixes) {
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     const auto starts = [id = ids[i]](const std::string& prefix) { return id.starts_with(prefix); };
     if (std::none_of(prefixes.begin(), prefixes.end(), starts)) return i;
@@ -79,8 +76,7 @@ std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<s
   return -1;
 }
 
-template <class Offset>
-std::vector<std::string> node_types_of(const Strings<Offset>& ids) {
+std::vector<std::string> node_types_of(const Strings& ids) {
   std::vector<std::string> found;
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     const std::string_view node_type = ids[i].substr(0, ids[i].find(':'));
@@ -88,13 +84,5 @@ std::vector<std::string> node_types_of(const Strings<Offset>& ids) {
   }
   return found;
 }
-
-#define OHM_NODE_TYPES(Offset)                                                                        \
-  template OwnedStrings with_prefix(const Strings<Offset>&, std::string_view);                        \
-  template OwnedStrings take_strings(const Strings<Offset>&, std::span<const std::int64_t>);          \
-  template std::int64_t find_without_prefix(const Strings<Offset>&, const std::vector<std::string>&); \
-  template std::vector<std::string> node_types_of(const Strings<Offset>&);
-OHM_NODE_TYPES(std::int32_t)
-OHM_NODE_TYPES(std::int64_t)
 
 }  // namespace ohm

@@ -25,20 +25,16 @@ struct OwnedStrings {
 };
 
 // The ids with the prefix in front. A string that starts with it already stays as it is.
-template <class Offset>
-OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix);
+OwnedStrings with_prefix(const Strings& ids, std::string_view prefix);
 OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix);
 
 // The ids at some positions, in their order.
-template <class Offset>
-OwnedStrings take_strings(const Strings<Offset>& ids, std::span<const std::int64_t> positions);
+OwnedStrings take_strings(const Strings& ids, std::span<const std::int64_t> positions);
 
 // The position of the first id that starts with none of the prefixes; -1 if there is none.
-template <class Offset>
-std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<std::string>& prefixes);
+std::int64_t find_without_prefix(const Strings& ids, const std::vector<std::string>& prefixes);
 
 // What stands before the first colon of the ids, each once, in the order of appearance.
-template <class Offset>
-std::vector<std::string> node_types_of(const Strings<Offset>& ids);
+std::vector<std::string> node_types_of(const Strings& ids);
 
 }  // namespace ohm

@@ -112,8 +112,8 @@ OHM_INLINE void ahead(std::size_t count, const Fetch& fetch, const Take& take) {
   }
 }
 
-template <class Key>
-void IntegerNodes::add_edges(std::span<const Key> u, std::span<const Key> v, std::int32_t* to_u, std::int32_t* to_v) {
+void IntegerNodes::add_edges(std::span<const std::int64_t> u, std::span<const std::int64_t> v, std::int32_t* to_u,
+                             std::int32_t* to_v) {
   ahead(u.size(), [&](std::size_t i) { prefetch(u[i]), prefetch(v[i]); },
         [&](std::size_t i) { to_u[i] = number(u[i]), to_v[i] = number(v[i]); });
 }
@@ -125,11 +125,6 @@ void IntegerNodes::add(std::span<const std::int64_t> ids, std::int32_t* to) {
 void IntegerNodes::find(std::span<const std::int64_t> ids, std::int32_t* to) const {
   ahead(ids.size(), [&](std::size_t i) { prefetch(ids[i]); }, [&](std::size_t i) { to[i] = find(ids[i]); });
 }
-
-template void IntegerNodes::add_edges(std::span<const std::int32_t>, std::span<const std::int32_t>, std::int32_t*,
-                                      std::int32_t*);
-template void IntegerNodes::add_edges(std::span<const std::int64_t>, std::span<const std::int64_t>, std::int32_t*,
-                                      std::int32_t*);
 
 // ---- strings ------------------------------------------------------------------------------------
 
@@ -221,9 +216,7 @@ void StringNodes::in_groups(std::int64_t count, const String& string, const Take
   }
 }
 
-template <class Offset>
-void StringNodes::add_edges(const Strings<Offset>& u, const Strings<Offset>& v, std::int32_t* to_u,
-                            std::int32_t* to_v) {
+void StringNodes::add_edges(const Strings& u, const Strings& v, std::int32_t* to_u, std::int32_t* to_v) {
   in_groups(
       2 * u.size(), [&](std::int64_t i) { return i % 2 == 0 ? u[i / 2] : v[i / 2]; },
       [&](std::int64_t i, std::string_view key, const Mark& mark) {
@@ -231,25 +224,16 @@ void StringNodes::add_edges(const Strings<Offset>& u, const Strings<Offset>& v, 
       });
 }
 
-template <class Offset>
-void StringNodes::add(const Strings<Offset>& ids, std::int32_t* to) {
+void StringNodes::add(const Strings& ids, std::int32_t* to) {
   in_groups(
       ids.size(), [&](std::int64_t i) { return ids[i]; },
       [&](std::int64_t i, std::string_view key, const Mark& mark) { to[i] = number(key, mark); });
 }
 
-template <class Offset>
-void StringNodes::find(const Strings<Offset>& ids, std::int32_t* to) const {
+void StringNodes::find(const Strings& ids, std::int32_t* to) const {
   in_groups(
       ids.size(), [&](std::int64_t i) { return ids[i]; },
       [&](std::int64_t i, std::string_view key, const Mark& mark) { to[i] = slots_[slot_of(key, mark)].number; });
 }
-
-#define OHM_STRINGS(Offset)                                                                                        \
-  template void StringNodes::add_edges(const Strings<Offset>&, const Strings<Offset>&, std::int32_t*, std::int32_t*); \
-  template void StringNodes::add(const Strings<Offset>&, std::int32_t*);                                           \
-  template void StringNodes::find(const Strings<Offset>&, std::int32_t*) const;
-OHM_STRINGS(std::int32_t)
-OHM_STRINGS(std::int64_t)
 
 }  // namespace ohm

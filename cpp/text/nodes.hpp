@@ -26,8 +26,8 @@ class IntegerNodes {
   std::span<const std::int64_t> keys() const { return keys_; }
 
   // Writes the numbers of the ids; new ids are added.
-  template <class Key>
-  void add_edges(std::span<const Key> u, std::span<const Key> v, std::int32_t* to_u, std::int32_t* to_v);
+  void add_edges(std::span<const std::int64_t> u, std::span<const std::int64_t> v, std::int32_t* to_u,
+                 std::int32_t* to_v);
   void add(std::span<const std::int64_t> ids, std::int32_t* to);
   // Writes the numbers of the ids, -1 for unknown ones.
   void find(std::span<const std::int64_t> ids, std::int32_t* to) const;
@@ -53,9 +53,8 @@ class IntegerNodes {
 };
 
 // Concatenated strings: string i is data[offset[i]], ..., data[offset[i + 1] - 1], as in Arrow.
-template <class Offset>
 struct Strings {
-  std::span<const Offset> offset;  // one more than strings
+  std::span<const std::int64_t> offset;  // one more than strings
   const char* data = nullptr;
   std::int64_t size() const { return std::ssize(offset) - 1; }
   std::string_view operator[](std::int64_t i) const {
@@ -68,15 +67,12 @@ class StringNodes {
  public:
   StringNodes();
   std::int64_t size() const { return std::ssize(offset_) - 1; }
-  Strings<std::int64_t> keys() const { return {offset_, data_.data()}; }
+  Strings keys() const { return {offset_, data_.data()}; }
   std::span<const char> bytes() const { return data_; }
 
-  template <class Offset>
-  void add_edges(const Strings<Offset>& u, const Strings<Offset>& v, std::int32_t* to_u, std::int32_t* to_v);
-  template <class Offset>
-  void add(const Strings<Offset>& ids, std::int32_t* to);
-  template <class Offset>
-  void find(const Strings<Offset>& ids, std::int32_t* to) const;
+  void add_edges(const Strings& u, const Strings& v, std::int32_t* to_u, std::int32_t* to_v);
+  void add(const Strings& ids, std::int32_t* to);
+  void find(const Strings& ids, std::int32_t* to) const;
 
  private:
   // Two strings of the same size, up to 16, are equal if their marks are equal. For longer strings marks are hashes.

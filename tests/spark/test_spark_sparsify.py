@@ -182,4 +182,5 @@ def test_results_larger_than_a_row(
     assert [batch.to_pylist()[0]["part"] for batch in batches] == [0, 1, 2, 3]
     assert all(batch.to_pylist()[0]["key"] == 8 for batch in batches)
     found = [row for batch in reversed(batches) for row in batch.to_pylist()]
-    assert spark_jobs.join_rows(found) == bytes(range(35))
+    parts = {row["part"]: row["content"] for row in found}
+    assert spark_jobs._join(parts) == bytes(range(35))

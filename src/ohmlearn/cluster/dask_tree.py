@@ -60,16 +60,12 @@ def find_client(client: Client | None) -> Client | None:
 
 def hold(value: object, client: Client | None) -> Delayed:
     """Return the value as something that the cluster keeps and hands to the tasks that need it."""
-    held = delayed(_same, pure=False)(value)
+    held: Delayed = delayed(lambda held: held, pure=False)(value)
     if client is None:
         return held
     with dask.config.set(QUIET):
         kept: Delayed = client.persist(held)
     return kept
-
-
-def _same(value: object) -> object:
-    return value
 
 
 def run_tree(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from ohmlearn.errors import InputError, Param, Setting, bad_value
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.remote import fetch_ahead
 from ohmlearn.sparsifier import StreamingSparsifier
 
 PARTITION_EDGES = 50_000_000
@@ -292,19 +292,12 @@ class LocalEdges(PartitionedEdges):
 
     def _results(self, work: Work, shared: Sequence[object]) -> Iterator[Any]:
         """Yield the results of partitions in order; few wait for their turn."""
-        pending: deque[Future[Any]] = deque()
-        todo = iter(self.partitions)
-        with ThreadPoolExecutor(self.n_jobs) as threads:
-            try:
-                for done in range(self.n_partitions):
-                    while len(pending) < 2 * self.n_jobs and (part := next(todo, None)) is not None:
-                        task = (part.content, part.number, part.name, *shared)
-                        pending.append(threads.submit(work.read, *task))
-                    result = pending.popleft().result()
-                    if self.progress is not None:
-                        self.progress(work.stage, done + 1, self.n_partitions)
-                    yield result
-                    del result
-            finally:
-                for future in pending:
-                    future.cancel()
+        parts = ((part.content, part.number, part.name) for part in self.partitions)
+        tasks = (partial(work.read, *part, *shared) for part in parts)
+        with closing(fetch_ahead(tasks, self.n_jobs, 2 * self.n_jobs - 1)) as results:
+            for done in range(1, self.n_partitions + 1):
+                result = next(results)
+                if self.progress is not None:
+                    self.progress(work.stage, done, self.n_partitions)
+                yield result
+                del result

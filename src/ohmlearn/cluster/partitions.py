@@ -67,13 +67,10 @@ def divide_files(
         )
     if any(path == "-" or is_pipe(os.fspath(path)) for path in paths):
         raise ValueError("workers cannot read standard input or pipes; write the edges to files")
-    where = options.filesystem
-    places = [_absolute(os.fspath(path), where) for path in paths]
-    files = [
-        file
-        for place in places
-        for file in ([place] if is_log(place) else find_files(place, where))
-    ]
+    where, files = options.filesystem, []
+    for path in map(os.fspath, paths):
+        place = path if where is not None or is_remote(path) else os.path.abspath(path)
+        files += [place] if is_log(place) else find_files(place, where)
     if not files:
         raise ValueError("an empty list of files has no edges")
     columns = open_stream(files[0], options).columns
@@ -123,9 +120,8 @@ def pieces_of(content: Any) -> tuple[FilePiece, ...]:
 def _open_piece(piece: FilePiece, options: ReadOptions) -> Source:
     if piece.row_groups is None:
         return READERS[piece.format](piece.path, options)
-    reader: Any = LogSource if piece.format == "log" else ParquetFile
-    source: Source = reader(piece.path, options, range(*piece.row_groups))
-    return source
+    reader = LogSource if piece.format == "log" else ParquetFile
+    return reader(piece.path, options, range(*piece.row_groups))
 
 
 def make_options(options: dict[str, Any]) -> ReadOptions:
@@ -148,10 +144,6 @@ def make_options(options: dict[str, Any]) -> ReadOptions:
             remedy="use log or sqrt, or write the weights to the files",
         )
     return found
-
-
-def _absolute(path: str, filesystem: Any) -> str:
-    return path if filesystem is not None or is_remote(path) else os.path.abspath(path)
 
 
 def _units(path: str, options: ReadOptions) -> Iterator[tuple[FilePiece, int]]:
@@ -178,28 +170,17 @@ def _cut(units: list[tuple[FilePiece, int]], partition_edges: int) -> list[Parti
     before = 0
     for piece, size in units:
         middle = before + size / 2
-        groups.setdefault(min(count - 1, int(middle * count / max(1, total))), []).append(piece)
+        group = groups.setdefault(min(count - 1, int(middle * count / max(1, total))), [])
+        if group and group[-1].path == piece.path and piece.row_groups and group[-1].row_groups:
+            start, _ = group.pop().row_groups or piece.row_groups
+            piece = piece._replace(row_groups=(start, piece.row_groups[1]))
+        group.append(piece)
         before += size
     partitions = []
     for number, pieces in enumerate(groups.values()):
-        joined = tuple(_join(pieces))
-        first, last = joined[0], joined[-1]
-        name = f"partition {number} ({_name(first)}"
-        name += ")" if len(joined) == 1 else f" to {_name(last)})"
-        partitions.append(Partition(number, name, joined))
+        names = " to ".join(_name(piece) for piece in dict.fromkeys((pieces[0], pieces[-1])))
+        partitions.append(Partition(number, f"partition {number} ({names})", tuple(pieces)))
     return partitions
-
-
-def _join(pieces: list[FilePiece]) -> Iterator[FilePiece]:
-    """Join neighbouring row groups of a file."""
-    now = pieces[0]
-    for piece in pieces[1:]:
-        if now.path == piece.path and now.row_groups and piece.row_groups:
-            now = now._replace(row_groups=(now.row_groups[0], piece.row_groups[1]))
-        else:
-            yield now
-            now = piece
-    yield now
 
 
 def _name(piece: FilePiece) -> str:

@@ -96,7 +96,8 @@ def run_job(
     watched = _watch(spark, work.stage, n_partitions, progress)
     with explained(work.stage), _without_measuring(spark), watched:
         found = rows.collect()
-    return work.result.from_bytes(join_rows(found))
+    packed = _join({row["part"]: bytes(row["content"]) for row in found})  # the only result
+    return work.result.from_bytes(packed)
 
 
 def map_in_arrow(
@@ -315,11 +316,6 @@ def merge_rows(batches: Batches, tree: Tree, level: int) -> Batches:
                 parts = [work.merge(results, level, index).to_bytes()]
             del results
         yield from _split(parts[0], index, tree, level)
-
-
-def join_rows(rows: Iterable[Any]) -> bytes:
-    """Return the only result that rows hold."""
-    return _join({row["part"]: bytes(row["content"]) for row in rows})
 
 
 def _join(parts: dict[int, bytes]) -> bytes:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any, BinaryIO
 
 from ohmlearn.checks.parameters import require_extra
@@ -16,11 +17,12 @@ from ohmlearn.reading.source_errors import reading, refuse_source
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
 ARRAY_HINT = "write one JSON object per line instead of an array, for example with jq -c '.[]'"
+# First bytes of compressed files, and the modules that read them; pyarrow reads zstd.
 MAGIC = {
     b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
     b"BZh": "bz2",
-    b"\xfd7zXZ\x00": "xz",
+    b"\xfd7zXZ\x00": "lzma",
+    b"\x28\xb5\x2f\xfd": "pyarrow",
 }
 
 
@@ -57,23 +59,13 @@ class ByteSource:
         if isinstance(raw, io.BytesIO):
             return raw
         first = raw.peek(8)[:8]
-        kind = next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
-        if kind == "gzip":
-            import gzip
-
-            return self._stack.enter_context(gzip.GzipFile(fileobj=raw))
-        if kind == "bz2":
-            import bz2
-
-            return self._stack.enter_context(bz2.BZ2File(raw))
-        if kind == "xz":
-            import lzma
-
-            return self._stack.enter_context(lzma.LZMAFile(raw))
-        if kind == "zstd":
+        module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
+        if module is None:
+            return raw
+        if module == "pyarrow":
             pa = require_extra("pyarrow", "files")
             return self._stack.enter_context(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
-        return raw
+        return self._stack.enter_context(import_module(module).open(raw))
 
     def fraction(self) -> float | None:
         """Return which share of the file on disk has been read; None for a pipe."""

@@ -32,22 +32,12 @@ FORMATS: dict[str, tuple[str, ...]] = {  # and the endings of their files
 FORMAT_OF = {ending: kind for kind, endings in FORMATS.items() for ending in endings}
 SHEET = "a spreadsheet cannot be read; save it as CSV, or give pandas.read_excel(path) in Python"
 OTHER = "this format cannot be read; write the edges to CSV, for example with networkx"
-REFUSED = {".xlsx": SHEET, ".xls": SHEET, ".ods": SHEET} | dict.fromkeys(
+REFUSED = dict.fromkeys((".xlsx", ".xls", ".ods"), SHEET) | dict.fromkeys(
     (
-        ".gexf",
-        ".net",
-        ".pajek",
-        ".dot",
-        ".graphmlz",
-        ".gpickle",
-        ".lgl",
-        ".adjlist",
-        ".g6",
-        ".s6",
-        ".dimacs",
-    ),
-    OTHER,
-)
+        ".gexf", ".net", ".pajek", ".dot", ".graphmlz", ".gpickle", ".lgl", ".adjlist", ".g6",
+        ".s6", ".dimacs",
+    ), OTHER,
+)  # fmt: skip
 MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",

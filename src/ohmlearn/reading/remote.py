@@ -48,18 +48,10 @@ T = TypeVar("T")
 # pyarrow raises OSError for all that a store refuses, without a code. These are the names of errors
 # of S3, Google and Azure in its messages.
 DENIED = (
-    "ACCESS_DENIED",
-    "AccessDenied",
-    "INVALID_ACCESS_KEY_ID",
-    "INVALID_CLIENT_TOKEN_ID",
-    "SIGNATURE_DOES_NOT_MATCH",
-    "HTTP status 403",
-    "HTTP status 401",
-    "PERMISSION_DENIED",
-    "UNAUTHENTICATED",
-    "AuthenticationFailed",
-    "AuthorizationFailure",
-)
+    "ACCESS_DENIED", "AccessDenied", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID",
+    "SIGNATURE_DOES_NOT_MATCH", "HTTP status 403", "HTTP status 401", "PERMISSION_DENIED",
+    "UNAUTHENTICATED", "AuthenticationFailed", "AuthorizationFailure",
+)  # fmt: skip
 
 
 def is_remote(name: str) -> bool:
@@ -85,14 +77,17 @@ def retry(fetch: Callable[[], T]) -> T:
     return fetch()
 
 
-def fetch_ahead(tasks: Iterable[Callable[[], T]], n_ahead: int = AHEAD) -> Generator[T]:
-    """Yield what tasks return, in order; threads do the next ones meanwhile."""
-    pool = ThreadPoolExecutor(n_ahead, thread_name_prefix="ohmlearn-read")
+def fetch_ahead(
+    tasks: Iterable[Callable[[], T]], n_threads: int = AHEAD, n_ahead: int | None = None
+) -> Generator[T]:
+    """Yield what tasks return, in order; threads do the next ones, `n_ahead` of them, meanwhile."""
+    most = n_threads if n_ahead is None else n_ahead
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="ohmlearn-read")
     ahead: deque[Future[T]] = deque()
     try:
         for task in tasks:
             ahead.append(pool.submit(task))
-            if len(ahead) > n_ahead:
+            if len(ahead) > most:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
@@ -429,7 +424,6 @@ def _resolve(name: str, filesystem: Any) -> tuple[Any, str]:
 
         inner, path = fsspec.core.url_to_fs(name)
         return fs.PyFileSystem(fs.FSSpecHandler(inner)), path
-    path = name
     if isinstance(filesystem, fs.FileSystem):
         return filesystem, name.partition("://")[2] if is_remote(name) else name
     if not hasattr(filesystem, "cat_file"):
@@ -437,8 +431,7 @@ def _resolve(name: str, filesystem: Any) -> tuple[Any, str]:
             f"{Param('filesystem')} must be a file system of pyarrow or fsspec, got "
             f"{type(filesystem).__name__}"
         )
-    path = filesystem._strip_protocol(name)
-    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), filesystem._strip_protocol(name)
 
 
 @lru_cache(maxsize=128)
