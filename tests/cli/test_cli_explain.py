@@ -79,3 +79,32 @@ def test_label_adds_a_column_and_a_part_of_the_page() -> None:
 )
 def test_refused(command: str, said: str) -> None:
     refuse(command, said=said)
+
+
+def test_review_is_that_of_python() -> None:
+    said = succeed("label edges.csv --labels labels.csv --review --json -o out.csv").stderr
+    found = json.loads(said.splitlines()[-1])["review"]
+    with pytest.warns(UserWarning, match="components without a label"):
+        model = HFSClassifier(random_state=0).fit_edges(
+            read_edges("edges.csv"), dict(read_labels("labels.csv"))
+        )
+    assert found == model.review().to_dict()["classes"]
+    text = succeed("label edges.csv --labels labels.csv --review -o out.csv").stderr
+    assert all(row["text"] in text for one in found for row in one["thresholds"] if row["n_nodes"])
+
+
+def test_a_run_with_a_state_says_what_changed() -> None:
+    pytest.importorskip("matplotlib")
+    command = "label edges.csv --labels labels.csv --state s.ohm -o out.csv"
+    assert "since the last run" not in succeed(command).stderr
+    before = {node: row["label"] for node, row in read_rows().items()}
+    Path("more.csv").write_text("from,to\np17,p130\n" + "p17,p61\n" * 200)
+    said = succeed("label more.csv --state s.ohm -o out.csv --report p.html --json").stderr
+    found = json.loads(said.splitlines()[-1])["state"]["changes"]
+    now = {node: row["label"] for node, row in read_rows().items()}
+    changed = {node for node, label in before.items() if now[node] != label}
+    assert sum(one["n_nodes"] for one in found["counts"]) == len(changed) >= 21
+    assert {one["node"] for one in found["surest"]} <= changed
+    assert f"{len(changed)} of 140 nodes have another label" in Path("p.html").read_text()
+    again = succeed("label --state s.ohm -o out.csv --json").stderr
+    assert "changes" not in json.loads(again.splitlines()[-1])["state"]

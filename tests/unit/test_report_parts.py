@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import HFSClassifier, gallery
+from ohmlearn.estimators.answer import judge_left_out
 from ohmlearn.report.label_report import draw_reliability
 from ohmlearn.report.report_quality import group_by_probability, group_labels
 
@@ -35,14 +36,14 @@ def model() -> HFSClassifier:
 
 
 def test_labels_left_out_agree_with_the_estimated_accuracy(model: HFSClassifier):
-    probability, right, weights, _ = model.answer_.left_out_labels()
+    probability, right, weights, _ = judge_left_out(model.answer_)
     assert len(right) == 40
     assert np.average(right, weights=weights) == pytest.approx(model.accuracy_estimate_.value)
     assert np.all((probability >= 0.5) & (probability <= 1.0))
 
 
 def test_groups_are_means_over_tenths(model: HFSClassifier):
-    probability, right, weights, _ = model.answer_.left_out_labels()
+    probability, right, weights, _ = judge_left_out(model.answer_)
     groups = group_by_probability(probability, right, weights)
     assert sum(group.n_labels for group in groups) == 40
     for group in groups:
@@ -55,7 +56,7 @@ def test_groups_are_means_over_tenths(model: HFSClassifier):
 
 
 def test_groups_by_class(model: HFSClassifier):
-    probability, right, weights, codes = model.answer_.left_out_labels()
+    probability, right, weights, codes = judge_left_out(model.answer_)
     groups = group_labels(probability, right, weights, codes)
     assert [group.key for group in groups] == [0, 1]
     for group in groups:
@@ -71,7 +72,7 @@ def test_probability_one_is_in_the_last_group():
 
 def test_dots_are_at_the_groups(model: HFSClassifier):
     pytest.importorskip("matplotlib")
-    groups = group_by_probability(*model.answer_.left_out_labels()[:3])
+    groups = group_by_probability(*judge_left_out(model.answer_)[:3])
     (axes,) = draw_reliability(groups).axes
     dots = axes.collections[-1]
     expected = [(group.probability, group.right) for group in groups]

@@ -92,6 +92,11 @@ OUTPUT_OPTIONS = (
         help="Write a page about the result to this file.",
     ),
     cli.option(
+        "--review", is_flag=True, group="Output", common=True,
+        help="Print how many nodes of each class are above a probability, about how many of them "
+        "are right, and the surest and the most doubtful nodes. A page of --report has all this.",
+    ),
+    cli.option(
         "--explain", type=cli.ExplainedNodes(), metavar="top:N|borderline:N", group="Output",
         help="Add a column with the reasons for the N surest nodes of each class, or for the N "
         "nodes with the closest classes; and a part of the page of --report.",

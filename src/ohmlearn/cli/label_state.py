@@ -31,6 +31,7 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import Labels
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
+from ohmlearn.estimators.review import LISTED, compare_labels
 from ohmlearn.estimators.state_file import Recorded, StateFile, has_answer
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
@@ -114,8 +115,10 @@ def label_with_state(
         found, new = _solve(taken, options, labels is not None), taken.new
         if features is not None:
             answer = _answer_with_features(options, found, features, stream)
-    about = {"path": state.path, "n_edges_before": n_before, "labels": taken.counts}
-    about["n_skipped"] = 0 if new is None else new.n_skipped
+    about: dict[str, Any] = {
+        "path": state.path, "n_edges_before": n_before, "labels": taken.counts,
+        "n_skipped": 0 if new is None else new.n_skipped,
+    }  # fmt: skip
     kept = None
     if answer is None:
         answer, kept = found.class_answer, found.kept
@@ -124,10 +127,21 @@ def label_with_state(
     if options["explain"] and isinstance(answer, ClassAnswer):
         reasons = explain_some(answer, options["explain"], None)
     is_new = found.answer is not taken.found.answer or (new is not None and new.has_new)
+    if is_new and isinstance(answer, ClassAnswer):
+        about |= _compare(found.kept, answer)
     finish = partial(_save, state, found) if is_new else lambda: None
     return LabelOutcome(
         answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, reasons, finish
     )
+
+
+def _compare(kept: KeptGraph, answer: ClassAnswer) -> dict[str, Any]:
+    """Return what changed since the last run, if its labels are known."""
+    if kept.written is None:
+        return {}
+    classes, codes = kept.written
+    past = np.append(classes.astype(object), np.array([None]))[codes]
+    return {"changes": compare_labels(answer, past, answer.problem.nodes, LISTED).to_dict()}
 
 
 def load_state(

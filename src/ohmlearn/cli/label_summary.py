@@ -1,5 +1,6 @@
 """What ``label`` says about its answer: counts, costs, and how good the labels are."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from ohmlearn.report.label_columns import AnswerTable
 
 MANY = 20  # classes, each with a column
+SHOWN, NAMED = 10, 5  # classes of a review, and nodes
 
 
 def make_summary(
     outcome: "LabelOutcome", answers: "AnswerTable", options: Options
 ) -> dict[str, Any]:
     """Return all figures."""
+    from ohmlearn.estimators.review import review_answer
     from ohmlearn.report.report_quality import measure_quality
 
     stream, answer, kept = outcome.stream, outcome.answer, outcome.sparsifier
@@ -57,6 +60,8 @@ def make_summary(
     if imbalance is not None:
         summary["imbalance"] = imbalance._asdict()
     summary |= measure_quality(answer)
+    if options["review"]:
+        summary["review"] = review_answer(answer).to_dict()["classes"]
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
     return summary
@@ -136,6 +141,12 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
         lines.insert(0, ("State", _state(summary)))
+        if changes := summary["state"].get("changes"):
+            lines.append(("Changes", f"since the last run, {changes['text']}"))
+            lines += [
+                ("", f"{x['node']}: {x['before']} -> {x['after']} ({100 * x['probability']:.0f}%)")
+                for x in changes["surest"][:NAMED]
+            ]
     if "time" in summary:
         lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
@@ -171,9 +182,22 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("Stability", stability))
     memory = f"{summary['peak_memory'] / 2**20:.0f} MiB at peak"
     lines.append(("Cost", f"{summary['seconds']:.1f} s, {memory}"))
+    lines += zip(["Review", *[""] * MANY**2], _review(summary.get("review", [])), strict=False)
     if "report" in summary:
         lines.append(("Page", summary["report"]))
     return lines
+
+
+def _review(classes: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield lines about the thresholds of each class, and the nodes to look at."""
+    for one in sorted(classes, key=lambda one: -one["thresholds"][0]["n_nodes"])[:SHOWN]:
+        yield from (row["text"] for row in one["thresholds"] if row["n_nodes"] > 0)
+        for kind in ("surest", "borderline"):
+            nodes = [f"{row['node']} ({row['probability']:.2f})" for row in one[kind][:NAMED]]
+            if nodes:
+                yield f'{kind} "{one["label"]}": {", ".join(nodes)}'
+    if len(classes) > SHOWN:
+        yield f"and {len(classes) - SHOWN:,} more classes, which --json and the page have"
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:

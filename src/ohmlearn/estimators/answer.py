@@ -253,7 +253,7 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def harmonic_exponents(self) -> Floats:
         """Exponents of the scores alone."""
-        exponents: Floats = _by_blocks(self._scale, self.scores, self.there)
+        exponents: Floats = by_blocks(self._scale, self.scores, self.there)
         return exponents
 
     @cached_property
@@ -269,7 +269,7 @@ class ClassAnswer(NodeAnswer):
             return self.harmonic_exponents
         if added.restart == 0.0:
             return added.apply(self.harmonic_exponents)
-        exponents: Floats = _by_blocks(
+        exponents: Floats = by_blocks(
             lambda x, f, there: added.apply(x, self._scale_walks(f, self.counts, there)),
             self.harmonic_exponents, self.walks.f, self.there,
         )  # fmt: skip
@@ -425,7 +425,7 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        probabilities: Floats = _by_blocks(self._calibrated, self.exponents, self.degrees)
+        probabilities: Floats = by_blocks(self._calibrated, self.exponents, self.degrees)
         probabilities[~self.result.reached] = self.class_prior
         probabilities[self.unused.nodes] = self.unused.values
         probabilities /= probabilities.sum(axis=1, keepdims=True)
@@ -437,7 +437,7 @@ class ClassAnswer(NodeAnswer):
 
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
-        codes: NDArray[np.intp] = _by_blocks(
+        codes: NDArray[np.intp] = by_blocks(
             lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
         )
         codes[~self.result.reached] = default
@@ -449,7 +449,7 @@ class ClassAnswer(NodeAnswer):
 
         `added` is what else is added to the exponents.
         """
-        codes: NDArray[np.intp] = _by_blocks(
+        codes: NDArray[np.intp] = by_blocks(
             lambda rows: np.argmax(rows + self.offsets + added, axis=1), self.exponents
         )
         counts = np.bincount(codes[self.result.reached], minlength=len(self.counts))
@@ -539,16 +539,14 @@ class ClassAnswer(NodeAnswer):
         probabilities[~self.answered] = np.nan
         return {"probabilities": probabilities, "classes": self.problem.classes}
 
-    def left_out_labels(self) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
-        """Return of answers for labels left out: probability, whether right, weight, and class.
+    def left_out_values(self) -> tuple[Floats, Floats, Floats]:
+        """Return of labels left out: probabilities of all classes, the values given, and weights.
 
         A label is left out only if its class has other labels: otherwise the answer must be wrong.
         """
-        labels, usable = self.left_out.labels, self.left_out.usable
-        p = self.left_out_probabilities[usable]
-        codes = np.argmax(p, axis=1)
-        right = self.used.values[labels[usable], codes]
-        return p.max(axis=1), right, self.label_weights[usable], codes
+        usable = self.left_out.usable
+        given = self.used.values[self.left_out.labels[usable]]
+        return self.left_out_probabilities[usable], given, self.label_weights[usable]
 
     def warn_imbalance(self) -> None:
         """Warn of a class out of proportion to its labels, if these are enough to tell."""
@@ -612,7 +610,14 @@ class NumberAnswer(NodeAnswer):
         return {}
 
 
-def _by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -> NDArray[Any]:
+def judge_left_out(answer: Any) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
+    """Return of answers for labels left out: probability, whether right, weight, and class."""
+    p, given, weights = answer.left_out_values()
+    codes = np.argmax(p, axis=1)
+    return p.max(axis=1), given[np.arange(len(p)), codes], weights, codes
+
+
+def by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -> NDArray[Any]:
     """Return ``function(*matrices)``, computed for some rows after the other to save memory.
 
     The function must treat each row by itself.

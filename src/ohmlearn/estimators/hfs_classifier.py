@@ -19,7 +19,7 @@ from ohmlearn.estimators.hfs_estimator import HFSEstimator
 from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem
-from ohmlearn.estimators.review import Review, review_answer
+from ohmlearn.estimators.review import LISTED, THRESHOLDS, Review, review_answer
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
@@ -302,9 +302,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         check_is_fitted(self, "answer_")
         return self.answer_.prediction_sets(alpha)
 
-    def review(
-        self, *, n: int = 20, thresholds: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-    ) -> Review:
+    def review(self, *, n: int = LISTED, thresholds: Sequence[float] = THRESHOLDS) -> Review:
         """Return what to look at if time is limited.
 
         Precision and recall are estimated from labels that are left out, one at a time, with the

@@ -49,10 +49,12 @@ class KeptGraph:
         # removed edges that it has seen.
         self.staleness, self.removed_weight = 0.0, 0.0
         # Of a state file: where its edges come from, the last events, if they have ids, and the
-        # headings of nodes and labels in the file with the labels.
+        # headings of nodes and labels in the file with the labels; and the classes that the last
+        # run wrote, with the position of that of each node, or -1.
         self.sources: list[dict[str, Any]] = []
         self.events: _core.RecentIds | None = None
         self.headings: tuple[str | None, str | None] = (None, None)
+        self.written: tuple[NDArray[Any], NDArray[np.int32]] | None = None
 
     @classmethod
     def start(

@@ -97,6 +97,8 @@ def save_labelling(
         values["sources_"] = kept.sources
     if kept.events is not None:
         state["event_ids"] = kept.events.ids()
+    if kept.written is not None:
+        state["written_classes"], state["written_codes"] = kept.written
     if problem is not None:
         if len(problem.classes) > 0:
             if problem.classes.dtype.kind not in CLASSES:
@@ -281,6 +283,11 @@ def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptG
         ids = _take(arrays, "event_ids", np.uint64, 1)
         _require(len(ids) <= MOST and ids.all(), "its ids of events are wrong")
         kept.events = recall(ids)
+    if "written_codes" in arrays:
+        codes = _take(arrays, "written_codes", np.int32, 1)
+        classes = _take(arrays, "written_classes", None, 1)
+        _require(np.all((codes >= -1) & (codes < len(classes))), "its last labels are wrong")
+        kept.written = classes, codes
     return kept
 
 

@@ -268,16 +268,12 @@ class Explanation:
         found: dict[str, Any] = {
             "node": self.node, "label": self.label, "against": self.against,
             "probability": self.probability, "margin": self.margin,
-            "labels": [one._asdict() for one in self.labels],
-            "offsets": self.offsets, "rest": self.rest,
+            "labels": self.labels, "offsets": self.offsets, "rest": self.rest,
+            "neighbors": self.neighbors, "edges": self.edges, "paths": self.paths,
+            "basis": self.basis, "note": self.note, "text": self.text(changes=changes),
         }  # fmt: skip
-        for name in ("neighbors", "edges"):
-            rows = getattr(self, name)
-            found[name] = None if rows is None else [one._asdict() for one in rows]
-        found["paths"] = [one._asdict() for one in self.paths]
-        found |= {"basis": self.basis, "note": self.note, "text": self.text(changes=changes)}
         if changes:
-            found["changes_if"] = [one._asdict() for one in self.changes_if]
+            found["changes_if"] = self.changes_if
         plain: dict[str, Any] = as_json_values(found)
         return plain
 
@@ -325,6 +321,8 @@ class Explanation:
 
 def as_json_values(value: Any) -> Any:
     """Return a value with types that JSON has; NaN and infinite numbers become None."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, dict):
         return {str(key): as_json_values(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

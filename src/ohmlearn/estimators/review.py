@@ -11,15 +11,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.errors import InputError, InputTypeError, Param
-from ohmlearn.estimators.answer import ClassAnswer
+from ohmlearn.estimators.answer import ClassAnswer, by_blocks
 from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
+from ohmlearn.estimators.reasons import as_json_values, quote
+from ohmlearn.nodes import NodeTable
 
+if TYPE_CHECKING:
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
+
+Answer: TypeAlias = "ClassAnswer | FeatureClassAnswer"
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+LISTED = 20  # nodes of each kind
 SHOWN = 5  # kinds of changes in a sentence
 FEW = 5  # labels; fewer say nothing about a precision or a recall
 
@@ -56,20 +64,31 @@ class ChangedLabels:
     counts: dict[tuple[Any, Any], int]
     surest: list[NodeChange]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the changes as values that JSON has."""
+        counts = [{"before": a, "after": b, "n_nodes": n} for (a, b), n in self.counts.items()]
+        plain: dict[str, Any] = as_json_values({**vars(self), "counts": counts, "text": str(self)})
+        return plain
+
     def __str__(self) -> str:
         found = f"{sum(self.counts.values()):,} of {self.n_compared:,} nodes have another label"
         kinds = [
-            f"{number:,} from {_quote(before)} to {_quote(after)}"
+            f"{number:,} from {_say(before)} to {_say(after)}"
             for (before, after), number in list(self.counts.items())[:SHOWN]
         ]
         return f"{found}: {', '.join(kinds)}" if kinds else found
 
 
-def compare_labels(now: ClassAnswer, past: ClassAnswer, n: int) -> ChangedLabels:
-    """Return what changed since another answer, with the `n` surest changes."""
-    here, there = now.problem.nodes, past.problem.nodes
-    if here is None and there is None:
-        nodes = places = np.arange(min(now.problem.n_nodes, past.problem.n_nodes))
+def compare_labels(
+    now: Answer, past: NDArray[np.object_], there: NodeTable | None, n: int
+) -> ChangedLabels:
+    """Return what changed since there were other labels, with the `n` surest changes.
+
+    `past` are the labels of nodes that have their numbers in the table `there`.
+    """
+    here = now.problem.nodes
+    if here is there:  # tables only grow
+        nodes = places = np.arange(min(now.problem.n_nodes, len(past)))
     elif here is None or there is None:
         raise InputError(
             f"{Param('other')}: nodes have {'ids' if here is None else 'numbers'} there and "
@@ -80,9 +99,9 @@ def compare_labels(now: ClassAnswer, past: ClassAnswer, n: int) -> ChangedLabels
         found = there.find(here.ids(np.arange(now.problem.n_nodes)), missing="mask")
         nodes = np.flatnonzero(~np.ma.getmaskarray(found))
         places = found.compressed().astype(np.int64)
-        both = places < past.problem.n_nodes
+        both = places < len(past)
         nodes, places = nodes[both], places[both]
-    after, before = _labels(now)[nodes], _labels(past)[places]
+    after, before = known_labels(now)[nodes], past[places]
     changed = np.flatnonzero(after != before)
     p = now.probabilities[nodes[changed]].max(axis=1)
     counts = Counter(zip(before[changed].tolist(), after[changed].tolist(), strict=True))
@@ -93,22 +112,21 @@ def compare_labels(now: ClassAnswer, past: ClassAnswer, n: int) -> ChangedLabels
     return ChangedLabels(len(nodes), dict(counts.most_common()), surest)
 
 
-def name_nodes(answer: ClassAnswer, nodes: NDArray[np.int64]) -> list[Any]:
+def name_nodes(answer: Answer, nodes: NDArray[np.int64]) -> list[Any]:
     """Return the ids of nodes, or their numbers if there are no ids."""
     table = answer.problem.nodes
     found: list[Any] = (nodes if table is None else table.ids(nodes)).tolist()
     return found
 
 
-def _labels(answer: ClassAnswer) -> NDArray[np.object_]:
+def known_labels(answer: Answer) -> NDArray[np.object_]:
     """Return the labels of all nodes; None where there is no evidence."""
-    labels = answer.labels.astype(object)
-    labels[~answer.reached] = None
-    return labels
+    classes = np.append(np.asarray(answer.problem.classes, object), np.array([None]))
+    return classes[np.where(answer.answered, answer.codes(0), -1)]
 
 
-def _quote(label: Any) -> str:
-    return "no label" if label is None else f'"{label}"'
+def _say(label: Any) -> str:
+    return "no label" if label is None else quote(label)
 
 
 class ReviewedNode(NamedTuple):
@@ -169,13 +187,28 @@ class Review:
     surest: dict[Any, list[ReviewedNode]]
     borderline: dict[Any, list[ReviewedNode]]
     thresholds: list[Threshold]
-    answer: ClassAnswer = field(compare=False)
+    answer: Answer = field(compare=False)
 
     def __str__(self) -> str:
         return "\n".join(str(row) for row in self.thresholds if row.n_nodes > 0)
 
     def __repr__(self) -> str:
         return f"<Review of {len(self.surest)} classes>\n{self}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the review as values that JSON has: a dict for each class."""
+        by_class = [
+            {
+                "label": label, "surest": self.surest[label], "borderline": self.borderline[label],
+                "thresholds": [
+                    {**row._asdict(), "text": str(row)}
+                    for row in self.thresholds if row.label == label
+                ],
+            }
+            for label in self.surest
+        ]  # fmt: skip
+        plain: dict[str, Any] = as_json_values({"classes": by_class})
+        return plain
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas with one row for each class and threshold."""
@@ -188,7 +221,7 @@ class Review:
                 for end in ("", "_low", "_high", "_labels")]  # fmt: skip
         return pd.DataFrame(rows, columns=["label", "threshold", "n_nodes", *ends])
 
-    def changed_since(self, other: object, *, n: int = 20) -> ChangedLabels:
+    def changed_since(self, other: object, *, n: int = LISTED) -> ChangedLabels:
         """Return how labels differ from those of another review or model of the same nodes.
 
         Parameters
@@ -202,29 +235,26 @@ class Review:
         if not isinstance(earlier, type(self.answer)):
             what = f"must be a Review or a fitted model, got {type(other).__name__}"
             raise InputTypeError(f"{Param('other')} {what}")
-        return compare_labels(self.answer, earlier, n)
+        return compare_labels(self.answer, known_labels(earlier), earlier.problem.nodes, n)
 
 
-def review_answer(answer: ClassAnswer, n: int, thresholds: Sequence[float]) -> Review:
+def review_answer(
+    answer: Answer, n: int = LISTED, thresholds: Sequence[float] = THRESHOLDS
+) -> Review:
     """Return the review of an answer."""
-    classes, p = answer.problem.classes.tolist(), answer.probabilities
-    unlabelled = answer.reached.copy()
+    classes, p = np.asarray(answer.problem.classes).tolist(), answer.probabilities
+    unlabelled = answer.answered.copy()
     unlabelled[answer.problem.labels.nodes] = False
     nodes = np.flatnonzero(unlabelled)
-    p, codes = p[nodes], answer.codes(answer.default_code)[nodes]
-    usable = answer.left_out.usable
-    left_out, weights = answer.left_out_probabilities[usable], answer.label_weights[usable]
-    given = answer.used.values[answer.left_out.labels[usable]]
-    own = p[np.arange(len(nodes)), codes]
-    rest = p.copy()
-    rest[np.arange(len(nodes)), codes] = -1.0
-    others = rest.argmax(axis=1)
-    lead = own - rest.max(axis=1, initial=0.0)
+    codes = answer.codes(0)
+    own, others, lead = by_blocks(_compare_classes, p, codes)[nodes].T
+    codes = codes[nodes]
+    left_out, given, weights = answer.left_out_values()
 
     def listed(order: NDArray[np.float64], these: NDArray[np.intp]) -> list[ReviewedNode]:
         chosen = these[np.argsort(order[these], kind="stable")[:n]]
         ids = name_nodes(answer, nodes[chosen])
-        rivals = [classes[k] if len(classes) > 1 else None for k in others[chosen]]
+        rivals = [classes[k] if len(classes) > 1 else None for k in others[chosen].astype(int)]
         return [ReviewedNode(*row) for row in zip(ids, own[chosen].tolist(), rivals, strict=True)]
 
     surest, borderline, found = {}, {}, []
@@ -235,9 +265,18 @@ def review_answer(answer: ClassAnswer, n: int, thresholds: Sequence[float]) -> R
             above, y = left_out[:, code] >= t, given[:, code]
             precision = _estimate(y[above], weights[above])
             recall = _estimate(above[y > 0], (weights * y)[y > 0])
-            count = int(np.count_nonzero(p[:, code] >= t))
+            count = int(np.count_nonzero(p[nodes, code] >= t))
             found.append(Threshold(name, float(t), count, precision, recall))
     return Review(surest, borderline, found, answer)
+
+
+def _compare_classes(p: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the probability of a class, the best other class, and how far this one is behind."""
+    rest, at = p.copy(), np.arange(len(p))
+    own = p[at, codes]
+    rest[at, codes] = -1.0
+    others = rest.argmax(axis=1)
+    return np.column_stack([own, others, own - np.maximum(rest[at, others], 0.0)])
 
 
 def _estimate(right: NDArray[Any], weights: NDArray[np.float64]) -> AccuracyEstimate | None:

@@ -29,6 +29,7 @@ from ohmlearn.edges import Batch
 from ohmlearn.edges.protocol import one_pass
 from ohmlearn.edges.wrapped import WrappedEdges
 from ohmlearn.errors import InputError, OhmWarning, Param, Place, SourceError
+from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
@@ -207,7 +208,10 @@ class StateFile:
                 f"{self.path} was written by another run meanwhile, so it stays as it is",
                 remedy="run this command again",
             )
-        began = time.perf_counter()
+        began, answer = time.perf_counter(), found.answer
+        if isinstance(answer, ClassAnswer):
+            codes = np.where(answer.answered, answer.codes(0), -1).astype(np.int32)
+            found.kept.written = answer.problem.classes, codes
         save_labelling(self.path, NAME, found, vars(found.parameters), self._points)
         self._head, self._saved = _read_head(self.path), time.perf_counter()
         self._cost = self._saved - began

@@ -103,13 +103,11 @@ class FeatureClassAnswer(FeatureAnswer):
         right = labels.values[np.arange(len(codes)), codes]
         return estimate_accuracy(right, labels.weights / labels.weights.mean())
 
-    def left_out_labels(self) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
-        """Return of answers for labels left out: probability, whether right, weight, and class."""
+    def left_out_values(self) -> tuple[Floats, Floats, Floats]:
+        """Return of labels left out: probabilities of all classes, values given, and weights."""
         left_out, given = self._left_out
         p = self.calibration.apply(left_out)
-        codes = np.argmax(p, axis=1)
-        right = given.values[np.arange(len(p)), codes]
-        return p.max(axis=1), right, given.weights / given.weights.mean(), codes
+        return p, given.values, given.weights / given.weights.mean()
 
     def prediction_sets(self, alpha: float) -> Mask:
         """Return for each node the classes that hold its label with probability 1 - alpha."""

@@ -341,6 +341,11 @@ class FeatureProblem:
         return len(self.missing)
 
     @property
+    def nodes(self) -> NodeTable | None:
+        """The ids of the nodes."""
+        return self.known.nodes
+
+    @property
     def full_graph(self) -> Graph:
         """The graph, as in `Problem`."""
         return self.known.graph

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
+from ohmlearn.estimators.answer import judge_left_out
 from ohmlearn.estimators.class_proportions import Imbalance
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.reasons import Explanation
+from ohmlearn.estimators.review import review_answer
 from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -35,6 +37,7 @@ MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
 MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
 N_SUGGESTED = 20
+N_LISTED = 10  # nodes of a class
 MOST_TIES = 3  # components of the same size that are listed one by one
 MORE_COLOURS = (
     *COLOURS,
@@ -100,6 +103,9 @@ def make_page(
         f"{'that have an answer' if answer.has_features else 'connected to a label'}.",
     )
     report.add_figure(_draw_graph(h, answer.problem.labels.nodes, answers), _describe_drawing(h))
+    if "changes" in summary.get("state", {}):
+        _add_changes(report, summary["state"]["changes"])
+    _add_review(report, summary.get("review") or review_answer(answer).to_dict()["classes"])
     if reasons:
         report.add_heading("Why")
         report.add_text(f"Reasons from {reasons[0].basis}.")
@@ -135,7 +141,7 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
             text += f" For more stable ones, {summary['unstable_remedy']}."
         report.add_text(text)
     if summary["accuracy_estimate"] is not None:
-        left_out = answer.left_out_labels()
+        left_out = judge_left_out(answer)
         groups = group_by_probability(*left_out[:3])
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
         by_class = sorted(group_labels(*left_out), key=lambda group: -group.n_labels)
@@ -317,6 +323,52 @@ def _describe_drawing(h: Graph) -> str:
         f"component, which has {size:,} of {h.n_nodes:,} nodes. Nodes connected by many edges are "
         f"close together. Rings mark the given labels."
     )
+
+
+def _add_changes(report: Report, changes: dict[str, Any]) -> None:
+    """Add which labels are not those of the last run."""
+    report.add_heading("What changed since the last run").add_text(f"{changes['text']}.")
+    rows = [[x["node"], x["before"], x["after"], f"{x['probability']:.3f}"]
+            for x in changes["surest"]]  # fmt: skip
+    if rows:
+        report.add_table(["node", "before", "now", "probability"], rows, text_columns=(1, 2))
+
+
+def _add_review(report: Report, classes: list[dict[str, Any]]) -> None:
+    """Add how many nodes are above a probability and how many of them right, and which."""
+    largest = sorted(classes, key=lambda one: -one["thresholds"][0]["n_nodes"])[:MOST_CLASSES]
+    rows = [
+        [
+            str(one["label"])[:30], f"{row['threshold']:g}", f"{row['n_nodes']:,}",
+            _interval(row["precision"]), _interval(row["recall"]),
+        ]
+        for one in largest for row in one["thresholds"] if row["n_nodes"] > 0
+    ]  # fmt: skip
+    if not rows:
+        return
+    report.add_heading("What to look at")
+    report.add_text(
+        "If you act on the nodes of a class above a probability, so many of them are right, and "
+        "they are so many of all nodes of the class. Both are estimated from left-out labels, with "
+        "95% intervals, and hold for nodes like the labelled ones."
+    )
+    header = ["class", "probability at least", "nodes", "of them right", "of the class"]
+    report.add_table(header, rows)
+    listed = [
+        [
+            str(one["label"])[:30],
+            *(", ".join(str(x["node"])[:30] for x in one[kind][:N_LISTED])
+              for kind in ("surest", "borderline")),
+        ]
+        for one in largest
+    ]  # fmt: skip
+    report.add_table(["class", "surest nodes", "most doubtful"], listed, text_columns=(1, 2))
+
+
+def _interval(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return "too few labels"
+    return f"{100 * one['value']:.0f}% ({100 * one['low']:.0f}-{100 * one['high']:.0f}%)"
 
 
 def _add_suggestions(

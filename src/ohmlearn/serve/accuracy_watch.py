@@ -6,7 +6,7 @@ from collections import deque
 from statistics import median
 from typing import Any, NamedTuple
 
-from ohmlearn.estimators.answer import FEW, ClassAnswer
+from ohmlearn.estimators.answer import FEW, ClassAnswer, judge_left_out
 from ohmlearn.report.report_quality import group_by_probability, group_labels
 
 EVERY = 10.0  # seconds between two points that are kept; the last one is always there
@@ -54,7 +54,7 @@ class AccuracyWatch:
             return
         estimate = answer.accuracy()
         self.is_rough = bool(answer.counts.sum() < FEW * len(answer.counts))
-        left_out = answer.left_out_labels()
+        left_out = judge_left_out(answer)
         names = answer.problem.classes.astype(str).tolist()
         self.reliability = [one._asdict() for one in group_by_probability(*left_out[:3])]
         self.by_class = [
