@@ -18,7 +18,7 @@ from ohmlearn import (
     read_edges,
     refine,
 )
-from ohmlearn.certificate.spanning_forest import SpanningForest
+from ohmlearn.certificate.search_space import SpanningForest
 
 ROUNDING = 1e-7
 

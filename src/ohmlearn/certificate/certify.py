@@ -1,7 +1,7 @@
 """How far a sparsifier H is from its graph G, measured in a few passes over the edges of G.
 
 `certify` is the loop; lanczos.py derives the bounds, search_space.py has the basis and its rounding
-errors, spanning_forest.py bounds the error of a solve.
+errors, where a spanning forest bounds the error of a solve.
 """
 
 import math

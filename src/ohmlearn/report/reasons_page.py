@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ohmlearn.estimators.reasons_plot import draw_reasons
 from ohmlearn.report.html_page import Report
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def add_reasons(report: Report, found: Sequence[Explanation], *, changes: bool =
         if not one.labels:
             continue
         caption = f"What pulls {one.node} to its label. {READ if number == 0 else ''}".strip()
-        report.add_figure(draw_reasons(one).figure, caption)
+        report.add_figure(one.plot().figure, caption)
         report.add_table(
             ["label of", "says", "contributes", "of the margin", "margin without it", "edges away"],
             [
