@@ -6,7 +6,6 @@
 #include "graph/components.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -30,17 +29,20 @@ OHM_INLINE void for_pieces(std::int64_t columns, F&& f) {
   if constexpr ((Rest & 1) != 0) f(std::integral_constant<int, 1>{}, at + (Rest & 6));
 }
 
-// `Width` columns of a row, which need not be aligned. Clang would forget a smaller alignment of the type.
+// `Width` columns of a row, which need not be aligned. Clang would forget a smaller alignment of a typedef.
+template <int Width>
+struct [[gnu::packed, gnu::may_alias]] Some {
+  Row<double, Width> columns;
+};
+
 template <int Width>
 OHM_INLINE Row<double, Width> load(const double* row) {
-  Row<double, Width> values;
-  std::memcpy(&values, row, sizeof values);
-  return values;
+  return reinterpret_cast<const Some<Width>*>(row)->columns;
 }
 
 template <int Width>
 OHM_INLINE void store(double* row, const Row<double, Width>& values) {
-  std::memcpy(row, &values, sizeof values);
+  reinterpret_cast<Some<Width>*>(row)->columns = values;
 }
 
 // Row-major (n, columns).
