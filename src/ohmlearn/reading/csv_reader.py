@@ -383,7 +383,7 @@ class TextSource(Source):
         if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
         after = sample.rows[0]
-        return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
+        return len(after) > 1 and None not in map(_core.parse_whole, after[:2])
 
 
 def _are_attributes(options: ReadOptions, sample: TextSample) -> bool:
