@@ -286,10 +286,6 @@ void bind_sampler(nb::module_& m) {
       self.update(a, b, c, as_span(*t));
     });
   }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none(), "t"_a.noconvert() = nb::none());
-  m.def("find_range", [](ArrayIn<double> t) {
-    const TimeRange range = without_gil([&] { return find_range(as_span(t)); });
-    return std::tuple(range.lowest, range.highest);
-  }, "t"_a.noconvert(), "The lowest and the highest; both NaN if one of the numbers is not finite.");
   m.def("fade_weights", [](Weights w, ArrayIn<double> t, double at, double half_life) {
     std::vector<float> faded(t.size());
     const std::int64_t count = std::visit([&](const auto& weights) {

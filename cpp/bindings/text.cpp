@@ -78,21 +78,6 @@ std::span<const std::int64_t> check_numbers(const ArrayIn<std::int64_t>& chosen,
 }
 
 void bind_nodes(nb::module_& m) {
-  m.def("decode_numbers", [](ArrayIn<std::int32_t> values, ArrayIn<std::int32_t> codes, ArrayInOut<std::int32_t> to) {
-     require(to.size() == codes.size(), "the arrays must have the same size");
-     require(values.size() > 0 || codes.size() == 0, "there are no values for the codes");
-     bool good = true;
-     without_gil([&] {
-       const auto size = static_cast<std::uint32_t>(values.size());
-       for (std::size_t i = 0; i < codes.size(); ++i) {
-         const auto code = static_cast<std::uint32_t>(codes(i));
-         good = good && code < size;
-         to(i) = values(code < size ? code : 0);
-       }
-     });
-     require(good, "a code is out of range");
-   }, "values"_a.noconvert(), "codes"_a.noconvert(), "to"_a.noconvert(),
-   "Write values[codes] to an array.");
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
       std::rethrow_exception(error);
@@ -297,10 +282,6 @@ void bind_parser(nb::module_& m) {
     }
     return records;
   }, "text"_a, "start"_a, "stop"_a, "most"_a, "layout"_a, "Contents of some records; see records.hpp.");
-  m.def("is_integer", [](nb::bytes text) {
-    std::int64_t value;
-    return parse_integer(as_text(text), value);
-  }, "text"_a);
   m.def("parse_whole", [](nb::bytes text) -> std::optional<std::int64_t> {
     std::int64_t value;
     return parse_whole(as_text(text), value) ? std::optional(value) : std::nullopt;

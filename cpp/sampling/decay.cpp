@@ -20,32 +20,19 @@ constexpr std::int64_t kStrip = 256;      // edges whose weights are computed to
 constexpr std::int64_t kPiece = 1 << 14;  // edges whose weights a thread computes at a time
 constexpr std::int64_t kMostPieces = 32;  // pieces per thread before the edges are taken in
 
-OHM_INLINE TimeRange find_range_of(const double* t, std::int64_t size) {
+OHM_INLINE double newest_of(const double* t, std::int64_t size) {
   using Lanes = Row<double, kLanes>;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Lanes low = Lanes{} + kInfinity, high = Lanes{} - kInfinity, sum = {};
+  Lanes high = Lanes{} - std::numeric_limits<double>::infinity();
   std::int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes) {
     Lanes here;
     __builtin_memcpy(&here, t + i, sizeof here);
-    low = here < low ? here : low;
     high = here > high ? here : high;
-    sum += here - here;  // NaN if one is NaN or infinite
   }
-  TimeRange range{kInfinity, -kInfinity};
-  double rest = 0.0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    range.lowest = std::min(range.lowest, low[lane]);
-    range.highest = std::max(range.highest, high[lane]);
-    rest += sum[lane];
-  }
-  for (; i < size; ++i) {
-    range.lowest = std::min(range.lowest, t[i]);
-    range.highest = std::max(range.highest, t[i]);
-    rest += t[i] - t[i];
-  }
-  if (std::isnan(rest)) return {rest, rest};
-  return range;
+  double newest = -std::numeric_limits<double>::infinity();
+  for (int lane = 0; lane < kLanes; ++lane) newest = std::max(newest, high[lane]);
+  for (; i < size; ++i) newest = std::max(newest, t[i]);
+  return newest;
 }
 
 OHM_INLINE float zero_if(bool condition, float value) {
@@ -110,11 +97,9 @@ OHM_KERNEL Faded fade_weights(std::span<const Weight> w, std::span<const double>
     const Weight* weights = w.empty() ? nullptr : w.data() + i;
     found.count += fade_strip(weights, t.data() + i, std::min(kStrip, size - i), at, earliest, rate, faded + i);
   }
-  found.newest = find_range_of(t.data(), size).highest;
+  found.newest = newest_of(t.data(), size);
   return found;
 }
-
-OHM_KERNEL TimeRange find_range(std::span<const double> t) { return find_range_of(t.data(), std::ssize(t)); }
 
 // What a sampler with a half-life does in addition.
 

@@ -30,12 +30,6 @@ double end_of_epoch(std::int64_t epoch, double half_life);
 // What weights are multiplied by when so many epochs have passed: 2^(-40 epochs), or 0 if that is too small.
 double fading_factor(std::int64_t epochs);
 
-// The lowest and the highest time; both NaN if one of the times is not finite.
-struct TimeRange {
-  double lowest, highest;
-};
-TimeRange find_range(std::span<const double> t);
-
 struct Faded {
   std::int64_t count = 0;  // edges whose weight is zero because of their time
   double newest = 0.0;     // time; -infinity if there are no edges

@@ -193,7 +193,7 @@ def paper_points(n_points: int = 12_100) -> Points:
     rng = np.random.default_rng(0)
     clusters = []
     top = 0.0
-    for size, gap in zip(_paper_sizes(n_points), [2.5, 0.2, 2.5, 0.0], strict=True):
+    for size, gap in zip(paper_sizes(n_points), [2.5, 0.2, 2.5, 0.0], strict=True):
         cluster = rng.random((size, 2))
         cluster[:, 0] -= 0.5
         cluster[:, 1] += top - 1
@@ -229,7 +229,7 @@ def dense_clusters(
     """
     k = round(n_points * 0.0954) if n_neighbors is None else n_neighbors
     u, v, _ = paper_knn(k, n_points=n_points).edges()
-    ends = np.cumsum(_paper_sizes(n_points))[:-1]
+    ends = np.cumsum(paper_sizes(n_points))[:-1]
     first, second = np.repeat(ends, bridges) - 1, (ends[:, None] + np.arange(bridges)).ravel()
     edges = _unique(np.concatenate([u, first]), np.concatenate([v, second]), n_points)
     return Graph.from_edges(*edges, n_nodes=n_points)
@@ -303,7 +303,8 @@ def _log_uniform(size: int, decades: float, rng: np.random.Generator) -> Points:
     return 10.0 ** rng.uniform(-decades / 2, decades / 2, size)
 
 
-def _paper_sizes(n: int) -> list[int]:
+def paper_sizes(n: int) -> list[int]:
+    """Return the sizes of the clusters of `paper_points`, from top to bottom."""
     outer = round(n * 4050 / 12_100)
     inner = n // 2 - outer
     return [outer, inner, n - 2 * outer - inner, outer]

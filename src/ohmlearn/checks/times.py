@@ -129,8 +129,7 @@ def check_times(values: object) -> Floats:
     if times.size == 0:
         return times
     latest = tomorrow() if is_date else LARGEST_TIME
-    lowest, highest = _core.find_range(times)  # NaN if one of the times is
-    if highest <= latest and lowest >= -LARGEST_TIME:
+    if times.max() <= latest and times.min() >= -LARGEST_TIME:  # NaN if one of the times is
         return times
     at = int(np.argmax(~((times <= latest) & (times >= -LARGEST_TIME))))
     remedy = "drop or correct such edges first"

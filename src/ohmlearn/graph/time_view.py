@@ -61,7 +61,7 @@ class TimeView:
         assert self.at is not None
         faded, n_out = _core.fade_weights(w, t, self.at, self.half_life)
         limit = self.at - FAINT * self.half_life
-        if n_out == 0 and (component is None or len(t) == 0 or _core.find_range(t)[0] >= limit):
+        if n_out == 0 and (component is None or len(t) == 0 or t.min() >= limit):
             return u, v, faded
         keep = faded != 0.0
         if component is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class CodedIds(NamedTuple):
 
 
 Ids = NDArray[np.int64] | Strings
+SomeIds = TypeVar("SomeIds", bound=Ids | CodedIds)
 EXACT = 2**53  # floats have all integers up to this one
 
 
@@ -131,22 +132,17 @@ def decode_codes(ids: Ids | CodedIds) -> Ids:
     return take(ids.values, ids.codes) if isinstance(ids, CodedIds) else ids
 
 
-@overload
-def take(ids: Ids, numbers: NDArray[Any]) -> Ids: ...
-
-
-@overload
-def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds: ...
-
-
-def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds:
+def take(ids: SomeIds, numbers: NDArray[Any]) -> SomeIds:
     """Return some of the ids, by their positions."""
+    found: Any
     if isinstance(ids, CodedIds):
-        return CodedIds(ids.values, ids.codes[numbers])
-    if not isinstance(ids, Strings):
-        chosen: NDArray[Any] = ids[numbers]
-        return chosen
-    return Strings(*_core.take_strings(*ids, np.ascontiguousarray(numbers, dtype=np.int64)))
+        found = CodedIds(ids.values, ids.codes[numbers])
+    elif isinstance(ids, Strings):
+        positions = np.ascontiguousarray(numbers, dtype=np.int64)
+        found = Strings(*_core.take_strings(ids.offsets, ids.data, positions))
+    else:
+        found = ids[numbers]
+    return cast(SomeIds, found)
 
 
 def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:

@@ -31,11 +31,6 @@ STORED_BYTES, STORED_LIMIT = 80, 4.0
 Floats = NDArray[np.float64]
 
 
-def outer_size(n_points: int) -> int:
-    """Return the number of points in the uppermost cluster, which equals that in the lowermost."""
-    return round(n_points * 4050 / 12_100)
-
-
 def make_classes(n_points: int) -> Floats:
     """Return +1 for the two upper clusters and -1 for the two lower ones."""
     return np.where(np.arange(n_points) < n_points // 2, 1.0, -1.0)
@@ -44,7 +39,7 @@ def make_classes(n_points: int) -> Floats:
 def draw_labelled(n_points: int, n_draws: int, seed: int) -> list[NDArray[np.int64]]:
     """Draw two nodes of the uppermost and two of the lowermost cluster, `n_draws` times."""
     rng = np.random.default_rng(seed + 1)
-    outer = outer_size(n_points)
+    outer, *_ = gallery.paper_sizes(n_points)
     draws = []
     for _ in range(n_draws):
         top = rng.choice(outer, 2, replace=False)
@@ -75,6 +70,12 @@ def _cost() -> dict[str, float]:
     return {"cpu_seconds": round(time.process_time(), 3), "peak_bytes": peak_memory()}
 
 
+def _score_draws(h: Graph, draws: list[NDArray[np.int64]], y: Floats) -> list[float]:
+    """Return the fractions of correct labels of stable-HFS on a graph."""
+    answers = (solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f for draw in draws)
+    return [score(f, y, draw) for f, draw in zip(answers, draws, strict=True)]
+
+
 def _sparsify(
     job: dict[str, Any], edges: Edges, scheme: Any = "resample"
 ) -> tuple[Graph, dict[str, Any]]:
@@ -103,22 +104,13 @@ def _run_stream(
     """
     h, result = _sparsify(job, edges)
     first = draws[0]
-    solve_hfs(h, first, y[first], gamma=GAMMA, random_state=0)
+    how: dict[str, Any] = {"gamma": GAMMA, "random_state": 0}
+    solve_hfs(h, first, y[first], **how)
     result["sparse_cost"] = _cost()
-    refine(
-        edges,
-        h,
-        first,
-        y[first],
-        passes=REFINED_PASSES - 1,
-        tol=EXACT_TOL,
-        gamma=GAMMA,
-        random_state=0,
-    )
+    refine(edges, h, first, y[first], passes=REFINED_PASSES - 1, tol=EXACT_TOL, **how)
     result["refined_cost"] = _cost()
 
-    sparse = [solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f for draw in draws]
-    result["sparse"] = [score(f, y, s) for f, s in zip(sparse, draws, strict=True)]
+    result["sparse"] = _score_draws(h, draws, y)
     answers, error = _refine_all(edges, h, draws, y)
     by_pass = [[score(f, y, s) for f, s in zip(fs, draws, strict=True)] for fs in answers]
     last = min(REFINED_PASSES - 1, len(answers)) - 1
@@ -183,8 +175,8 @@ def _run_stored(
         u[here], v[here] = batch.u, batch.v
     graph = Graph.from_edges(u, v, n_nodes=edges.n_nodes)
     del u, v
-    f = solve_hfs(graph, draws[0], y[draws[0]], gamma=GAMMA, random_state=0).f
-    return {"n_edges": graph.n_edges, "cost": _cost(), "exact": [score(f, y, draws[0])]}
+    exact = _score_draws(graph, draws[:1], y)
+    return {"n_edges": graph.n_edges, "cost": _cost(), "exact": exact}
 
 
 def _run_paper_scheme(
@@ -192,10 +184,7 @@ def _run_paper_scheme(
 ) -> dict[str, Any]:
     """Run Sparse-HFS in one pass with the paper's way of sampling."""
     h, result = _sparsify(job, edges, "paper")
-    sparse = [
-        score(solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f, y, draw) for draw in draws
-    ]
-    return {**result, "sparse": sparse, "cost": _cost()}
+    return {**result, "sparse": _score_draws(h, draws, y), "cost": _cost()}
 
 
 if __name__ == "__main__":

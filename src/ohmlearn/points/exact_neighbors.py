@@ -172,8 +172,8 @@ class NeighborIndex:
         if self._x.dtype != rows.dtype and self._x.dtype != np.float64:
             self._x, self._index = self._x.astype(np.float64), None
         if self._index is None:
-            made = _sparse_index if is_sparse else self._dense_index
-            self._index = made(self._x)
+            x, threads = self._x, self._threads
+            self._index = _sparse_index(x) if is_sparse else DENSE[x.dtype.type][1](x, threads)
         # A row of zeros has a coordinate of its own, unless no other point is a row of zeros.
         rows = rows[:, :width]
         if is_sparse:
@@ -183,6 +183,3 @@ class NeighborIndex:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         rows = np.pad(rows, [(0, 0), (0, width - rows.shape[1])])
         return np.ascontiguousarray(rows, dtype=self._x.dtype)
-
-    def _dense_index(self, x: NDArray[Any]) -> Any:
-        return DENSE[x.dtype.type][1](x, self._threads)

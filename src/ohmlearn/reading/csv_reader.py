@@ -288,7 +288,7 @@ class TextSource(Source):
         if len(fields) < 2:
             refuse_one_column(self.name, options, layout.delimiter, start.first)
         own = self.own_options(names)
-        layout.attributes = names is None and _are_attributes(layout, own, sample)
+        layout.attributes = names is None and _are_attributes(own, sample)
         if layout.attributes:
             fields = fields[:2]
         is_known = layout.attributes or self.n_sample == 1
@@ -383,10 +383,10 @@ class TextSource(Source):
         if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
         after = sample.rows[0]
-        return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
+        return len(after) > 1 and None not in map(_core.parse_whole, after[:2])
 
 
-def _are_attributes(layout: _core.TextLayout, options: ReadOptions, sample: TextSample) -> bool:
+def _are_attributes(options: ReadOptions, sample: TextSample) -> bool:
     """Whether all rows are two ids and a dict of attributes, as networkx writes them."""
     if options.rows is not ReadOptions.rows:
         return False

@@ -109,7 +109,7 @@ class MatrixMarketSource(Source):
             refuse_source(self.name, "ends before the line with the size of the matrix")
         size, _, text = block.partition(b"\n")
         words = size.split()
-        if len(words) != 3 or not all(_core.is_integer(word) for word in words):
+        if len(words) != 3 or not all(word.lstrip(b"-").isdigit() for word in words):
             refuse_source(self.name, "rows, columns and entries are needed here", number)
         rows, cols, n_entries = (int(word) for word in words)
         kinds = kinds_of_sides(self.options, "row", "column")

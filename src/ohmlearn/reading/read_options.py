@@ -75,8 +75,6 @@ class Rows(NamedTuple):
     """How a row is described in messages, and the default column names."""
 
     one: str  # a row, in words
-    first: str  # its first value, in words
-    second: str
     ends: tuple[tuple[str, str], ...] = EDGE_ENDS  # pairs of names, in lower case
     weights: tuple[str, ...] = ()
     options: tuple[str, str] = (f"{Param('source_col')}", f"{Param('target_col')}")
@@ -112,8 +110,6 @@ class ReadOptions:
 
     rows: ClassVar[Rows] = Rows(
         "an edge",
-        "node id",
-        "node id",
         weights=("w", "weight", "weights"),
         remedy=SKIP,
         has_unnamed_weights=True,
@@ -220,7 +216,7 @@ def _check_kinds(kinds: object) -> tuple[str, str]:
 class PairOptions(ReadOptions):
     """How a table of node pairs is read: as edges, but without weights."""
 
-    rows = Rows("a pair", "node id", "node id")
+    rows = Rows("a pair")
 
 
 class LabelOptions(ReadOptions):
@@ -231,8 +227,6 @@ class LabelOptions(ReadOptions):
 
     rows = Rows(
         "a label",
-        "node id",
-        "label",
         ends=tuple(product(NODES, LABELS)),
         weights=LABEL_WEIGHTS,
         options=(f"{Param('node_col')}", f"{Param('label_col')}"),

@@ -80,15 +80,10 @@ class Sample:
         replicate.nodes, replicate.view = self.graph.nodes, self.graph.view
         return replicate
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether every edge was kept for certain, with its own weight."""
-        return bool(np.all(self.probability >= 1.0))
-
     @cached_property
     def epsilon(self) -> float:
         """Estimate of epsilon."""
-        if self.is_certain:
+        if np.all(self.probability >= 1.0):
             return 0.0
         u, v, _ = self.graph.edges()
         return largest_ratio(self.graph, (u, v, self.errors(0)), self.seed, self.threads)

@@ -6,7 +6,6 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn import _core
 from ohmlearn.checks.times import (
     check_duration_unit,
     check_moment,
@@ -77,7 +76,7 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
         unit = find_unix_unit(t)
         if unit not in (None, "s"):  # a duration in seconds, but times in a smaller unit
             check_duration_unit(name, given, unit)
-    low, high = _core.find_range(t)
+    low, high = float(t.min()), float(t.max())
     if options.reach is None and max(high, -low) > MOST_HALF_LIVES * span:
         at = int(np.argmax(np.abs(t)))
         raise InputError(
