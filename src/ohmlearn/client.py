@@ -284,6 +284,15 @@ class Client:
         query |= {name: "true" for name, value in flags.items() if value}
         return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}/why?{urlencode(query)}")
 
+    def review(self, *, limit: int = 20) -> dict[str, Any]:
+        """Return what to look at, as `HFSClassifier.review`: "classes" has an entry for each class.
+
+        Each has "thresholds", with the number of nodes that are at least so probable, estimates of
+        "precision" and "recall", and a "text"; and the "surest" and the "borderline" nodes, of each
+        at most `limit`.
+        """
+        return self._ask("GET", f"/v1/review?{urlencode({'limit': limit})}")
+
     def changes(
         self, since: int = 0, *, limit: int = 10_000, reasons: bool = False
     ) -> dict[str, Any]:

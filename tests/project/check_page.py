@@ -254,6 +254,20 @@ def check_reasons(page: Page) -> None:
     page.keyboard.press("Escape")
 
 
+def check_review(page: Page) -> None:
+    """A click on a class says what to look at in it, and a node there why it is of the class."""
+    page.locator("#classes button").first.click()
+    expect(page.locator("#review-thresholds tbody tr").first).to_contain_text("≥")
+    page.screenshot(path=OUT / "review.png")
+    first = page.locator("#review-borderline button").first
+    name = first.inner_text()
+    first.click()
+    expect(page.locator("#why-text")).to_contain_text(f"{name} is ")
+    page.keyboard.press("Escape")
+    page.locator("#review-close").click()
+    expect(page.locator("#review")).to_be_hidden()
+
+
 def check_hover(page: Page) -> None:
     """Point at a place with nodes, and read who is there."""
     box = page.locator("#map").bounding_box()
@@ -408,6 +422,7 @@ def check() -> None:
             check_labelling(address, watched.page)
             check_versions(watched.page)
             check_reasons(watched.page)
+            check_review(watched.page)
             check_hover(watched.page)
             watched.close(address, allowed="status of 40[04]")
             check_looks(address, browser)

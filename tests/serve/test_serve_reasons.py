@@ -36,6 +36,7 @@ def test_reasons_are_those_of_a_model_of_the_same_edges(tmp_path):
             found = client.why(40, changes=True, n_labels=9)
             other = client.why("40", against="group 2", n_edges=3)
             label = client.label(40)
+            review = client.review(limit=3)
         expected = model.explain(40, n_labels=9)
         assert found["label"] == label["label"] == expected.label == "group 1"
         assert found["version"] == label["version"]
@@ -48,6 +49,11 @@ def test_reasons_are_those_of_a_model_of_the_same_edges(tmp_path):
         assert len(found["edges"]) == 20
         assert len(other["edges"]) == 3
         assert other["against"] == "group 2"
+        for one, own in zip(review["classes"], model.review(n=3).to_dict()["classes"], strict=True):
+            assert (one["label"], len(one["surest"])) == (own["label"], 3)
+            assert [row["text"] for row in one["thresholds"]] == [
+                row["text"] for row in own["thresholds"]
+            ]
         assert found["changes_if"]
         assert "changes_if" not in other
 

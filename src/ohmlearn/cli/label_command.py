@@ -94,7 +94,7 @@ OUTPUT_OPTIONS = (
     cli.option(
         "--review", is_flag=True, group="Output", common=True,
         help="Print how many nodes of each class are above a probability, about how many of them "
-        "are right, and the surest and the most doubtful nodes. A page of --report has all this.",
+        "are right, and the surest and the least sure nodes. A page of --report has all this.",
     ),
     cli.option(
         "--explain", type=cli.ExplainedNodes(), metavar="top:N|borderline:N", group="Output",

@@ -311,7 +311,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         Parameters
         ----------
         n : int
-            Number of nodes to list: for each class the surest, and the most doubtful.
+            Number of nodes to list: for each class the surest and the least sure.
         thresholds : sequence of float
             Probabilities of a class from which on nodes are counted.
 

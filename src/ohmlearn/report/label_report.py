@@ -362,7 +362,7 @@ def _add_review(report: Report, classes: list[dict[str, Any]]) -> None:
         ]
         for one in largest
     ]  # fmt: skip
-    report.add_table(["class", "surest nodes", "most doubtful"], listed, text_columns=(1, 2))
+    report.add_table(["class", "surest nodes", "least sure"], listed, text_columns=(1, 2))
 
 
 def _interval(one: dict[str, Any] | None) -> str:

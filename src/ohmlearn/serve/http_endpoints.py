@@ -236,6 +236,9 @@ class Endpoints:
             return await self._find_reasons(answer)
         return await self._in_thread(self._workers, answer)
 
+    async def review(self, request: Request, limit: int) -> Any:
+        return await self._find_reasons(lambda: to_json(self._service.review(limit)))
+
     async def export(self, request: Request) -> Any:
         parts = in_threads(self._service.export, self._workers)
         return LimitedStream(self._exports, "application/vnd.apache.parquet", parts)

@@ -104,6 +104,10 @@ TEXT_OR_NULL: Json = {"type": ["string", "null"]}
 NUMBER_OR_NULL: Json = {"type": ["number", "null"]}
 NODE = _about({"type": ["integer", "string"]}, "The id of a node.")
 LABEL: Json = {"type": ["string", "integer"]}
+ESTIMATE: Json = {
+    **_object("value low high n_labels", value=NUMBER, low=NUMBER, high=NUMBER, n_labels=INTEGER),
+    "type": ["object", "null"],
+}
 
 SCHEMAS: Json = {
     "Error": _object(
@@ -194,6 +198,25 @@ SCHEMAS: Json = {
         note=_about(TEXT, "What else is to be said, for example why there are no reasons."),
         text=_about(TEXT, "The reasons in a sentence."),
         changes_if=_list({"type": "object"}),
+    ),
+    "Review": _object(
+        "label surest borderline thresholds",
+        label=LABEL,
+        surest=_list(_ref("Reviewed")),
+        borderline=_list(_ref("Reviewed")),
+        thresholds=_list(
+            _object(
+                "threshold n_nodes precision recall text",
+                threshold=NUMBER,
+                n_nodes=_about(INTEGER, "Nodes without a given label that are this probable."),
+                precision=_about(ESTIMATE, "Of the fraction that has the class."),
+                recall=_about(ESTIMATE, "Of the fraction of the class that is among them."),
+                text=_about(TEXT, "The same in a sentence."),
+            )
+        ),
+    ),
+    "Reviewed": _object(
+        "node probability against", node=NODE, probability=NUMBER, against=TEXT_OR_NULL
     ),
     "Status": {"type": "object", "description": "Figures about the service."},
     "Map": _object(
@@ -445,6 +468,10 @@ ENDPOINTS = (
             _flag("reasons", "Whether to say why, for 20 changes of the last answer at most."),
         ),
         errors="410 429",
+    ),
+    Endpoint("GET", "/v1/review", "review", "What to look at: estimates for each class, and nodes.",
+        _answers(classes=_list(_ref("Review"))),
+        query=(_limit(20, 1000),), errors="429 503",
     ),
     Endpoint("GET", "/v1/export", "export", "The labels of all nodes as Parquet.",
         {"application/vnd.apache.parquet": {"schema": TEXT}},

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.explanation import explain_nodes
 from ohmlearn.estimators.reasons import Explanation
+from ohmlearn.estimators.review import review_answer
 from ohmlearn.nodes import NodeTable
 from ohmlearn.serve.answer_store import find_numbers
 from ohmlearn.serve.label_thread import Labeller, Solved
@@ -57,21 +59,41 @@ class Explainer:
         if number < 0:
             raise Refused(404, f"node {node!r} is not known; no edge has it")
         solved = self._solved()
-        key = (solved.answers.version, number, against, n_labels, n_edges, changes, all_edges)
-        with self._guard:
-            found = self._replies.get(key)
-        if found is None:
+
+        def find() -> dict[str, Any]:
             one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
             found = replace(one, node=node).to_dict(changes=changes)
             if one.label is None:
                 found["text"] = f"{node}: {one.note}."
+            return found
+
+        key = (solved.answers.version, number, against, n_labels, n_edges, changes, all_edges)
+        return solved, self._find_once(key, find)
+
+    def review(self, n: int) -> tuple[Solved, dict[str, Any]]:
+        """Return what to look at as data, with `n` nodes of each kind, and the answer it is of."""
+        solved = self._solved()
+        answer = solved.answer
+        if answer is None:
+            return solved, {"classes": []}
+        key = (solved.answers.version, n)
+        return solved, self._find_once(key, lambda: review_answer(answer, n).to_dict())
+
+    def _find_once(
+        self, key: tuple[Any, ...], find: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return a reply that is kept until the next answer; a key starts with the version."""
+        with self._guard:
+            found = self._replies.get(key)
+        if found is None:
+            found = find()
             with self._guard:
                 if self._replies and next(iter(self._replies))[0] != key[0]:
                     self._replies.clear()
                 self._replies[key] = found
                 while len(self._replies) > MOST_KEPT:
                     self._replies.popitem(last=False)
-        return solved, found
+        return found
 
     def _solved(self) -> Solved:
         solved = self._labeller.solved

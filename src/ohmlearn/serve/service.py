@@ -257,6 +257,11 @@ class Service:
         solved, found = self._explainer.why(node, **how)
         return {**self.envelope(solved.answers), **found}
 
+    def review(self, n: int) -> dict[str, Any]:
+        """Return what to look at; see `Explainer.review`."""
+        solved, found = self._explainer.review(n)
+        return {**self.envelope(solved.answers), **found}
+
     def export(self) -> Iterator[bytes]:
         """Yield a Parquet file with the labels of all nodes, in parts."""
         answers = self._labeller.answers

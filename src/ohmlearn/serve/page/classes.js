@@ -32,6 +32,13 @@ export function makeChip(label) {
   return chip;
 }
 
+function makeButton(label) {
+  const button = make("button", "link", makeChip(label));
+  button.type = "button";
+  button.dataset.label = label;
+  return button;
+}
+
 export function showClasses(classes, nUnreached, nAbstained) {
   let rows = classes.map(({ label, n_nodes: n }) => ({ key: `=${label}`, label, n }));
   if (rows.length > N_CLASSES) {
@@ -49,13 +56,13 @@ export function showClasses(classes, nUnreached, nAbstained) {
     let row = old.get(key);
     if (!row) {
       const bar = make("span", "", make("i"));
-      row = make("tr", "", make("th", "", makeChip(label)), make("td", "bar", bar), make("td"));
+      row = make("tr", "", make("th", "", label === null ? makeChip(label) : makeButton(label)), make("td", "bar", bar), make("td"));
       row.cells[0].scope = "row";
       row.cells[1].ariaHidden = "true";
       row.dataset.key = key;
       if (label === null) row.cells[0].firstChild.textContent = text;
     }
-    row.cells[0].firstChild.style.setProperty("--chip", classColour(label));
+    row.querySelector(".chip").style.setProperty("--chip", classColour(label));
     const fill = row.querySelector("i");
     fill.style.width = `${total ? (100 * n) / total : 0}%`;
     fill.style.setProperty("--chip", classColour(label));
@@ -66,6 +73,7 @@ export function showClasses(classes, nUnreached, nAbstained) {
     body.replaceChildren(...wanted);
   }
   find("classes-empty").hidden = rows.length > 0;
+  find("classes-hint").hidden = classes.length === 0;
   const names = find("class-names");
   const list = classes.map(({ label }) => String(label));
   if (list.join("\n") !== [...names.options].map((one) => one.value).join("\n")) {

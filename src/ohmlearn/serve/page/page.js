@@ -5,6 +5,7 @@
 //   service.js               requests and the stream of events
 //   classes.js, charts.js    the table of classes; charts in SVG
 //   why.js                   the reasons for a label
+//   review.js                what to look at in a class
 //   status.js                the status, with the classes and charts
 //   layout.js, drawing.js    the forces of the map; the canvas
 //   map.js                   the map
@@ -13,6 +14,7 @@
 import { redrawCharts, refreshCertificates } from "./charts.js";
 import { refreshSuggestions } from "./labels.js";
 import { showMap } from "./map.js";
+import "./review.js";
 import { Failure, callJson, listen } from "./service.js";
 import { showStatus, status } from "./status.js";
 
