@@ -25,7 +25,7 @@ EDGE_ENDS = (
     ("from_node", "to_node"), ("from_id", "to_id"), ("source_id", "target_id"),
     ("src_id", "dst_id"), ("sender", "receiver"), ("sender", "recipient"), ("payer", "payee"),
     ("follower", "followee"), ("citing", "cited"), ("node1", "node2"), ("node_1", "node_2"),
-    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("i", "j"),
+    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("unique_id_l", "unique_id_r"), ("i", "j"),
 )  # fmt: skip
 # Names that columns of times usually have, in lower case. The first one found is used.
 TIMES = (
@@ -110,7 +110,7 @@ class ReadOptions:
 
     rows: ClassVar[Rows] = Rows(
         "an edge",
-        weights=("w", "weight", "weights"),
+        weights=("w", "weight", "weights", "match_probability"),
         remedy=SKIP,
         has_unnamed_weights=True,
     )
