@@ -50,9 +50,14 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
 
 def check_writable(path: str | os.PathLike[str], option: str = "") -> None:
     """Refuse an output in a folder where `whole_file` cannot write; nothing is left there."""
-    folder = _target_of(path).parent
+    target = _target_of(path)
+    folder, aside = target.parent, f"{target.name}."  # as `whole_file` calls it: not too long
     try:
-        with open(path, "ab") if _is_special(path) else tempfile.TemporaryFile(dir=folder):
+        with (
+            open(path, "ab")
+            if _is_special(path)
+            else tempfile.NamedTemporaryFile(prefix=aside, suffix=".tmp", dir=folder)
+        ):
             pass
     except OSError as error:
         raise ValueError(

@@ -38,6 +38,14 @@ def test_times_are_guessed_if_the_log_has_them(tmp_path):
     assert EdgeLog(log).n_edges == 2
 
 
+def test_ids_of_events_are_not_kept_and_a_warning_says_so(tmp_path):
+    (tmp_path / "one.csv").write_text("u,v,id\na,b,1\nb,c,2\na,b,1\n")
+    for n_edges in (2, 4):
+        said = "a log does not keep the ids of events: those of earlier commands count again"
+        succeed("log append", tmp_path / "l", tmp_path / "one.csv", "--event-id", "id", said=said)
+        assert EdgeLog(tmp_path / "l").n_edges == n_edges
+
+
 def test_remove(folder, tmp_path):
     (tmp_path / "pairs.csv").write_text("src,dst,weight\nd,c,1\na,b,5\n")
     done = invoke("log remove", folder, tmp_path / "pairs.csv", "--by-weight")

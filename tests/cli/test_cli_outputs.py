@@ -58,6 +58,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("solve edges.csv b.csv -o edges.csv", "overwrite what is read: edges.csv"),
         ("solve edges.csv b.csv -o b.csv", "overwrite what is read: b.csv"),
         ("demo -o page.png", "-o page.png and its picture page.png are the same file"),
+        # What the output is written as at first has a longer name.
+        (f"{LABEL} -o {'x' * 250}.csv", "cannot write in the folder ."),
+        (f"{LABEL} --state {'x' * 250}", "cannot write in the folder ."),
+        (f"{LABEL} --report {'x' * 250}", "cannot write in the folder ."),
+        (f"explain edges.csv 1 --labels labels.csv -o {'x' * 250}", "cannot write in the folder ."),
+        (f"paper run -o {'x' * 250}", "cannot write in the folder ."),
     ],
 )  # fmt: skip
 def test_refused_before_any_work(folder: Path, command: str, message: str):
@@ -115,6 +121,11 @@ def test_mistyped_folder_is_refused_before_any_work(folder: Path, command: str):
         option, path = words.split(" ")[-2:]
         refuse(words, said=f"Error: {option} {path}: {remedy}")
     assert set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("option", ["--report", "--state"])
+def test_empty_name_of_an_output_is_refused(folder: Path, option: str):
+    refuse(LABEL, option, "", said=f"{option} is empty; name a file")
 
 
 def test_log_is_made_but_not_the_folder_it_is_in(folder: Path):

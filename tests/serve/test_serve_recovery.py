@@ -12,8 +12,9 @@ from serve_http import serve
 
 from ohmlearn import EdgeLog
 from ohmlearn.client import Client
+from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve import label_thread
+from ohmlearn.serve import label_thread, service_folder
 from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.service import LabelRow, Refused, Service
@@ -254,6 +255,42 @@ def test_the_answers_of_a_backup_belong_to_its_changes(tmp_path, monkeypatch):
     with serving(tmp_path / "copy") as service:
         wait_for_answers(service)
         assert len(wait_for(lambda: service.changes(answers.changes_end)["changes"])) == 60
+
+
+@pytest.mark.parametrize("moment", ["journal-000001.log", "edges-000001.arrows", "the second look"])
+def test_a_backup_during_which_the_log_is_compacted_starts_over(tmp_path, monkeypatch, moment):
+    path, copyfile, read = tmp_path / "s", shutil.copyfile, Manifest.read
+    with serving(path) as service:
+        send(service)
+        gone = RawBatch(U[:500], V[:500])
+        assert service.submit(gone, is_removal=True).result(30).n_removed > 0
+        service.put_labels(three_labels())
+    looks, done = [], []
+
+    def compact_at(now):
+        if now == moment and not done:
+            done.append(now)
+            with EdgeLog(path / "log") as log:
+                log.compact()  # deletes the files of edges and of removed rows
+
+    def copy(source, target):
+        copyfile(source, target)
+        compact_at(source.name)
+
+    def look(folder):
+        looks.append(folder)
+        found = read(folder)
+        compact_at("the second look" if len(looks) == 2 else None)
+        return found
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    monkeypatch.setattr(service_folder.Manifest, "read", look)
+    facts = backup(path, tmp_path / "copy")
+    monkeypatch.undo()
+    assert done == [moment]
+    with EdgeLog(path / "log") as log:
+        assert facts["n_edges"] == log.n_edges
+    assert facts["n_labels"] == 9
 
 
 # Suggestions.

@@ -6,6 +6,7 @@ import click
 
 from ohmlearn._defaults import EPSILON
 from ohmlearn._phases import Phase, phase
+from ohmlearn._warnings import warn
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import print_json, shows_progress, summarise
@@ -45,6 +46,11 @@ def append(folder: str, **options: Any) -> None:
 
     The log is made if it does not exist. All of EDGES are appended, or, if there is an error, none.
     """
+    if options["event_id_col"] is not None:
+        warn(
+            "a log does not keep the ids of events: those of earlier commands count again; "
+            "ohmlearn serve --event-id remembers them"
+        )
     with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
         stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
         with phase(Phase("reading edges", 1, 1)):

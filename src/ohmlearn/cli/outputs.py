@@ -48,6 +48,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
         if path is not None and (option, path) != ("-o", "-")
     }
     for option, path in paths.items():
+        if not path:
+            raise ValueError(f"{option} is empty; name a file")
         if is_remote(path) and option != "-o":
             raise ValueError(
                 f"{option} {show_name(path)} must be on this machine; name a file here"

@@ -91,11 +91,12 @@ def run(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     from ohmlearn.checks.parameters import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
-    from ohmlearn._arrays_file import check_folder
+    from ohmlearn._arrays_file import check_folder, check_writable
     from ohmlearn.paper import experiment
 
     _make_default_folder(output, Path("out"))
     check_folder(output, "-o")
+    check_writable(output / "page" if output.is_dir() else output, "-o")
     settings = experiment.ExperimentSettings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))

@@ -201,11 +201,11 @@ def _copy(path: Path, target: Path) -> None:
         database.copy_to(target / DATABASE, copy_first)
     finally:
         database.close()
-    if Manifest.read(source) != manifest:
-        raise FileNotFoundError("the log was compacted")
     for file in source.glob("*.*"):
         if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
             shutil.copyfile(file, copy / file.name)
+    if Manifest.read(source) != manifest:  # compaction may have deleted files before their turn
+        raise FileNotFoundError("the log was compacted")
     if (path / LETTERS).exists():
         shutil.copyfile(path / LETTERS, target / LETTERS)
     _, entries, _ = load_log(copy, NodeTable())
