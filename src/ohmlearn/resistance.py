@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
+from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.checks.parameters import check_fraction, check_n_jobs, check_seed
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
+from ohmlearn.reading.as_edges import as_graph
 from ohmlearn.solver import LaplacianSolver
 
 Floats = NDArray[np.float64]
@@ -85,7 +86,7 @@ def effective_resistance(
     >>> effective_resistance(triangle_with_tail, [[0, 3], [1, 1]]).round(4)
     array([1.6667, 0.    ])
     """
-    g: Graph = check_graph(graph, Graph)
+    g: Graph = as_graph(graph)
     rtol = check_fraction("rtol", rtol)
     w: NDArray[np.float64] | None = None
     if pairs is None:

@@ -17,7 +17,7 @@ from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared
 from ohmlearn._warnings import warn
-from ohmlearn.checks.edge_arrays import check_columns, check_graph
+from ohmlearn.checks.edge_arrays import check_columns
 from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
@@ -32,6 +32,7 @@ from ohmlearn.checks.parameters import (
 )
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
+from ohmlearn.reading.as_edges import as_graph
 
 __all__ = ["LaplacianSolver", "SolveReport"]
 
@@ -159,7 +160,7 @@ class LaplacianSolver(Shown, Shared):
     ) -> None:
         values = {"random_state": random_state, "n_jobs": n_jobs, "method": method}
         check_parameters("LaplacianSolver", CONSTRAINTS, values)
-        self.graph: Graph = check_graph(graph, Graph)
+        self.graph: Graph = as_graph(graph)
         self.ground = _check_ground(ground, self.graph.n_nodes)
         self.random_state, self.n_jobs, self.method = random_state, n_jobs, method
         if method == "direct" and self.graph.n_nodes > _core.DIRECT_LIMIT:

@@ -153,7 +153,7 @@ def test_neighbours_of_the_rows(X):
 
 
 def test_graphs_that_are_refused(X):
-    with pytest.raises(TypeError, match=r"^edges are needed as a Graph, a tuple"):
+    with pytest.raises(TypeError, match=r"^edges are needed, got int"):
         GraphSmoother(7).fit(X)
     smoother = GraphSmoother(iter([([0], [1])]), epsilon=None)
     assert smoother.fit(X[:2]).graph_ == Graph.from_edges([0], [1])

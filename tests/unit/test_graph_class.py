@@ -226,7 +226,7 @@ def test_igraph():
          lambda: Graph.from_networkx(nx.path_graph(3), weight="wieght")),
         (ValueError, WEIGHT + "w[0] = -1.0",
          lambda: Graph.from_networkx(nx.Graph([(0, 1, {"weight": -1})]))),
-        (ValueError, "the nodes 1 and '1' of G have the same name as text",
+        (ValueError, "the nodes 1 and '1' have the same name as text",
          lambda: Graph.from_networkx(nx.Graph([(1, "1")]))),
     ],
 )  # fmt: skip

@@ -1,18 +1,31 @@
-"""Graphs of networkx, tables and data frames where edges are taken."""
+"""Graphs of other libraries, matrices, tables and lists where edges are taken."""
+
+import types
+import uuid
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from ohmlearn import (
     EdgeLog,
     Graph,
+    GraphFeatureClassifier,
+    GraphSmoother,
     HFSClassifier,
+    HFSRegressor,
+    LaplacianSolver,
     StreamingSparsifier,
     certify,
+    effective_resistance,
     read_edges,
     refine,
+    solve_hfs,
     sparsify,
 )
+from ohmlearn.features import smooth
+from ohmlearn.graph.graph import graph_of
+from ohmlearn.paper import SparseHFS, spectral_extremes
 
 networkx = pytest.importorskip("networkx")
 NAMES = ["p1", "p2", "p3", "p4"]
@@ -110,26 +123,209 @@ def test_a_table_after_numbers_is_refused():
         certify(table, Graph.from_edges([0, 1, 2], [1, 2, 3]))
     with pytest.raises(TypeError, match=ask):
         HFSClassifier(random_state=0).update(([0], [1])).update(table)
-    with pytest.raises(TypeError, match="got a DataFrame; read it with"):
+    with pytest.raises(TypeError, match=r"batches of edges are needed, got pandas\.DataFrame"):
         Graph.from_batches(table)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, None])
 def test_numbers_and_names_of_networkx_are_not_mixed(epsilon):
     numbers, names = networkx.path_graph(3), networkx.Graph([(10, 20)])
-    with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
+    with pytest.raises(TypeError, match=r"numbers, but no ids, with which"):
         HFSClassifier(epsilon=epsilon, random_state=0).update(numbers).update(names)
-    with pytest.raises(ValueError, match="number"):
-        HFSClassifier(epsilon=epsilon, random_state=0).update(names).update(numbers)
+    model = HFSClassifier(epsilon=epsilon, random_state=0).update(names).update(numbers)
+    assert model.nodes_.ids().tolist() == [10, 20, 0, 1, 2]  # numbers are names, too
     model = HFSClassifier(epsilon=epsilon, random_state=0).update(numbers)
     model.update(networkx.path_graph(4)).relabel({0: "a", 3: "b"})
     assert model.transduction_.tolist() == ["a", "a", "b", "b"]
 
 
-def test_messages_name_the_maker():
-    with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
-        read_edges(path())
+def test_what_is_no_graph_is_named():
+    for take in (LaplacianSolver, sparsify, read_edges, HFSClassifier().update):
+        with pytest.raises(
+            TypeError, match=r"needed, got types\.SimpleNamespace; give its edges as"
+        ):
+            take(types.SimpleNamespace())
     with pytest.raises(TypeError, match=r"call fit_edges\(G, y\)"):
         HFSClassifier().fit(Graph.from_edges([0], [1]), np.array([0, 1]))
     with pytest.raises(ValueError, match="G is directed"):
         HFSClassifier().fit_edges(networkx.DiGraph(path()), LABELS)
+
+
+# Every source, given to every function, is what the Graph of the same edges is. Nodes are numbered
+# in the same order everywhere.
+U, V = np.triu_indices(8, 1)
+U, V = U[(U + V) % 3 > 0], V[(U + V) % 3 > 0]
+W = 1.0 + np.arange(len(U)) % 4
+GRAPH = Graph.from_edges(U, V, W)
+ADJACENCY = GRAPH.to_scipy()
+EDGE_INDEX, EDGE_WEIGHT = np.array(ADJACENCY.nonzero()), ADJACENCY.data
+Y = {0: "a", 7: "b"}
+
+
+class Tensor:
+    """The part of the interface of a torch tensor that is used."""
+
+    __module__ = "torch"
+    layout = "torch.strided"
+
+    def __init__(self, values):
+        self.array = values
+        self.shape = values.shape
+
+    def is_floating_point(self):
+        return self.array.dtype.kind == "f"
+
+    def numpy(self):
+        return self.array
+
+
+class SparseTensor(Tensor):
+    layout = "torch.sparse_csr"
+
+    def to_sparse_coo(self):
+        return self
+
+    coalesce = to_sparse_coo
+
+    def indices(self):
+        return Tensor(np.array(self.array.tocoo().coords))
+
+    def values(self):
+        return Tensor(self.array.tocoo().data)
+
+
+def as_networkx(kind):
+    graph = kind()
+    graph.add_nodes_from(range(8))
+    graph.add_weighted_edges_from(zip(U.tolist(), V.tolist(), W.tolist(), strict=True))
+    return graph
+
+
+def as_igraph():
+    found = pytest.importorskip("igraph").Graph(8, list(zip(U, V, strict=True)))
+    found.es["weight"] = W
+    return found
+
+
+def as_networkit():
+    found = pytest.importorskip("networkit").Graph(8, weighted=True)
+    for u, v, w in zip(U, V, W, strict=True):
+        found.addEdge(u, v, w)
+    return found
+
+
+def as_wide(matrix):
+    matrix = scipy.sparse.csr_matrix(matrix)
+    matrix.indices, matrix.indptr = matrix.indices.astype("i8"), matrix.indptr.astype("i8")
+    return matrix
+
+
+def columns(library):
+    found = pytest.importorskip("duckdb" if library == "duckdb" else library)
+    pytest.importorskip("pyarrow")
+    order = np.lexsort((U, V))  # ids appear in the order 0, 1, ...
+    data = {"u": U[order], "v": V[order], "weight": W[order]}
+    if library == "duckdb":
+        return found.from_df(pytest.importorskip("pandas").DataFrame(data))
+    return found.table(data) if library == "pyarrow" else found.DataFrame(data)
+
+
+SOURCES = {
+    "Graph": lambda: GRAPH,
+    "arrays": lambda: (U, V, W),
+    "list of batches": lambda: [(U[:5], V[:5], W[:5]), (U[5:], V[5:], W[5:])],
+    "list of edges": lambda: list(zip(U.tolist(), V.tolist(), W.tolist(), strict=True)),
+    "networkx": lambda: as_networkx(networkx.Graph),
+    "networkx multigraph": lambda: as_networkx(networkx.MultiGraph),
+    "adjacency dict": lambda: networkx.to_dict_of_dicts(as_networkx(networkx.Graph)),
+    "igraph": as_igraph,
+    "NetworKit": as_networkit,
+    "dense": lambda: ADJACENCY.toarray(),
+    "csr_array": lambda: ADJACENCY,
+    "csr_matrix, int64": lambda: as_wide(ADJACENCY),
+    "coo_array": ADJACENCY.tocoo,
+    "PyG Data": lambda: types.SimpleNamespace(
+        edge_index=Tensor(EDGE_INDEX), edge_attr=EDGE_WEIGHT[:, np.newaxis], num_nodes=8
+    ),
+    "torch sparse": lambda: SparseTensor(ADJACENCY),
+    "pandas": lambda: columns("pandas"),
+    "polars": lambda: columns("polars"),
+    "pyarrow": lambda: columns("pyarrow"),
+    "duckdb": lambda: columns("duckdb"),
+}
+FUNCTIONS = {
+    "sparsify": lambda g: sparsify(g, random_state=0).edges()[2],
+    "StreamingSparsifier": lambda g: StreamingSparsifier(random_state=0).update(g).weight_seen_,
+    "certify": lambda g: certify(g, sparsify(g, random_state=0), random_state=0).epsilon,
+    "refine": lambda g: refine(g, sparsify(g), [0, 7], [1.0, -1.0]).f,
+    "solve_hfs": lambda g: solve_hfs(g, [0, 7], [1.0, -1.0]).f,
+    "LaplacianSolver": lambda g: LaplacianSolver(g).solve(np.arange(8.0) - 3.5),
+    "effective_resistance": lambda g: effective_resistance(g, [(0, 7)]),
+    "fit_edges": lambda g: HFSClassifier(random_state=0).fit_edges(g, Y).scores_,
+    "all edges": lambda g: HFSClassifier(epsilon=None).fit_edges(g, Y).refine(g).scores_,
+    "update": lambda g: HFSClassifier(random_state=0).update(g).relabel(Y).scores_,
+    "explain": lambda g: HFSClassifier(random_state=0).fit_edges(g, Y).explain(3, edges=g).margin,
+    "HFSRegressor": lambda g: HFSRegressor().fit_edges(g, {0: 1.0, 7: 0.0}).transduction_,
+    "GraphFeatureClassifier": lambda g: (
+        GraphFeatureClassifier(random_state=0)
+        .fit_edges(g, np.arange(16.0).reshape(8, 2) % 5, dict(enumerate("ababab")))
+        .label_distributions_
+    ),
+    "GraphSmoother": lambda g: GraphSmoother(g).fit_transform(np.arange(8.0).reshape(8, 1)),
+    "smooth": lambda g: smooth(g, np.arange(8.0).reshape(8, 1)),
+    "read_edges": lambda g: np.sort(Graph.from_batches(read_edges(g)).degrees),
+    "spectral_extremes": lambda g: spectral_extremes(g).lambda_n,
+    "SparseHFS": lambda g: [
+        answer.n_edges_seen
+        for answer in SparseHFS([0, 7], [1.0, -1.0], n_nodes=8, random_state=0).answers(g)
+    ],
+}
+
+
+def snapshot_of(given):
+    """Return what can be compared of an object, to see that it was not changed."""
+    if isinstance(given, types.SimpleNamespace):
+        return {name: str(one) for name, one in vars(given).items()}
+    if hasattr(given, "tocoo"):
+        return [part.tolist() for part in (*given.tocoo().coords, given.data)]
+    graph = graph_of(given)
+    return str(given) if graph is None else [part.tolist() for part in graph.edges()]
+
+
+@pytest.mark.parametrize("source", [name for name in SOURCES if name != "Graph"])
+def test_every_function_takes_every_source(source):
+    given = SOURCES[source]()
+    before = snapshot_of(given)
+    for name, take in FUNCTIONS.items():
+        expected, found = take(GRAPH), take(given)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7, err_msg=name)
+    assert snapshot_of(given) == before
+
+
+def test_ids_of_other_graphs():
+    g = pytest.importorskip("igraph").Graph.TupleList([("p1", "p2"), ("p2", "p3"), ("p3", "p4")])
+    assert answers(HFSClassifier(random_state=0).fit_edges(g, LABELS)) == EXPECTED
+    given = {"p1": ["p2"], "p2": {"p1", "p3"}, "p3": {"p4": 1.0}}
+    assert answers(HFSClassifier(random_state=0).fit_edges(given, LABELS)) == EXPECTED
+    model = HFSClassifier(random_state=0).fit_edges([("p4", "p1")], LABELS)
+    assert answers(model.update(path())) == EXPECTED  # matched by id, in another order
+    ids = [uuid.UUID(int=at) for at in range(3)]
+    model = HFSClassifier(random_state=0).update([(ids[0], ids[1]), (ids[1], ids[2])])
+    assert model.nodes_.ids().tolist() == list(map(str, ids))
+    with pytest.raises(ValueError, match="the edge between 'b' and 'a' has two weights, 1"):
+        Graph.from_adjacency_dict({"a": {"b": 1}, "b": {"a": 2}})
+    with pytest.raises(TypeError, match="the neighbours of 'a' must be a list or a dict, got str"):
+        Graph.from_adjacency_dict({"a": "b"})
+    g.vs["name"] = ["a", "b", "c", "a"]
+    with pytest.raises(ValueError, match="the nodes 'a' and 'a' have the same name as text"):
+        Graph.from_igraph(g)
+
+
+def test_two_kinds_of_nodes():
+    B = scipy.sparse.random_array((3, 5), density=0.6, rng=0, format="csr")
+    graph = Graph.from_biadjacency(B, kinds=("user", "item"))
+    whole = scipy.sparse.block_array([[None, B], [B.T, None]])
+    assert graph == Graph.from_scipy(whole) == Graph.from_biadjacency(B.toarray())
+    assert graph.nodes.kinds == ("user", "item")
+    with pytest.raises(ValueError, match=r"square matrix.*; .* use Graph\.from_biadjacency"):
+        sparsify(B)

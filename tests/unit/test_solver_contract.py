@@ -385,7 +385,7 @@ def test_adjacency_matrices_are_graphs():
 def test_bad_arguments(arguments, text):
     with pytest.raises(ValueError, match=f"^{text}"):
         LaplacianSolver(**({"graph": path(4)} | arguments))
-    with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed"):
+    with pytest.raises(TypeError, match="a list of lists may be a matrix or edges"):
         LaplacianSolver([[0, 1], [1, 0]])
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT, EdgeFault
 from ohmlearn.checks.parameters import Interval, check_value
 from ohmlearn.checks.times import check_times
-from ohmlearn.errors import InputError, Param, text_of
+from ohmlearn.errors import InputError, InputTypeError, Param, text_of
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
 # What weights must do; those of H are float32.
@@ -164,23 +164,6 @@ def raise_edge_fault(
     )
 
 
-def is_matrix(graph: object) -> bool:
-    """Whether an object is a matrix, sparse or dense, not a table."""
-    return hasattr(graph, "shape") and not is_table(graph)
-
-
-def check_graph(graph: object, graph_type: Any) -> Any:
-    """Return a Graph, made from an adjacency matrix if necessary."""
-    if isinstance(graph, graph_type):
-        return graph
-    if hasattr(graph, "shape"):
-        return graph_type.from_scipy(graph)
-    raise TypeError(
-        f"a Graph or an adjacency matrix is needed, got {type(graph).__name__}; "
-        "see Graph.from_edges, Graph.from_networkx and the other Graph.from_*"
-    )
-
-
 def check_columns(values: object, name: str, n_rows: int, row: str = "node") -> NDArray[np.float64]:
     """Return right-hand sides as a contiguous (n_rows, n_columns) float64 array."""
     array = np.asarray(values)
@@ -205,25 +188,13 @@ def is_from(library: str, given: object) -> bool:
     return any(base.__module__.partition(".")[0] == library for base in type(given).__mro__)
 
 
-def maker_of(edges: object) -> str | None:
-    """Return the function that makes a Graph of a graph of another library; None for others."""
-    found = (name for name in ("scipy", "networkx", "igraph") if is_from(name, edges))
-    return next((f"Graph.from_{library}" for library in found), None)
-
-
-def refuse_other_graph(edges: object) -> None:
-    """Refuse a graph of another library, and a table."""
-    if is_table(edges):
-        raise TypeError(
-            f"edges are needed, got a {type(edges).__name__}; read it with "
-            f"ohmlearn.read_edges(...), which numbers the nodes"
-        )
-    maker = maker_of(edges)
-    if maker is not None:
-        raise TypeError(
-            f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
-            f"{type(edges).__name__}; make a Graph of it with {maker}"
-        )
+def refuse_other_graph(given: object, needed: str) -> NoReturn:
+    """Refuse an object that is neither edges nor a graph that is known."""
+    kind = f"{type(given).__module__}.{type(given).__name__}".removeprefix("builtins.")
+    raise InputTypeError(
+        f"{needed} needed, got {kind}",
+        remedy="give its edges as arrays (u, v, w), as a list of tuples, or as a sparse matrix",
+    )
 
 
 def is_table(given: object) -> bool:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._phases import Phase, phase
-from ohmlearn.checks.edge_arrays import is_from, is_table, maker_of
+from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import Constraints, check_count
 from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.explanation import explain_nodes, find_nodes
@@ -33,7 +33,7 @@ from ohmlearn.estimators.problem import (
 )
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
-from ohmlearn.graph.graph import with_nodes
+from ohmlearn.graph.graph import graph_of, with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
@@ -645,15 +645,15 @@ optional
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.affinity == "precomputed"
-        if precomputed and isinstance(X, Graph):
+        graph = None if isinstance(X, np.ndarray) or scipy.sparse.issparse(X) else graph_of(X)
+        if graph is not None and precomputed:
             if reset:
-                self.n_features_in_ = X.n_nodes
-            return X
-        maker = "" if isinstance(X, Graph) or is_from("networkx", X) else maker_of(X)
-        if maker is not None and not scipy.sparse.issparse(X):
+                self.n_features_in_ = graph.n_nodes
+            return graph
+        if graph is not None:
             raise TypeError(
                 f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
-                f"graph call fit_edges({maker + '(G)' if maker else 'G'}, y)"
+                f"graph call fit_edges(G, y)"
             )
         if not precomputed:
             refuse_inexact(X)

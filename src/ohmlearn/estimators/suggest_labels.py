@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
+from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.checks.parameters import check_count, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import BLOCK, Posterior
+from ohmlearn.reading.as_edges import as_graph
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.answer import NodeAnswer
@@ -123,7 +124,7 @@ def suggest_nodes(
     >>> [(s.node, s.reason) for s in suggest_nodes(path_and_pair, [0], 2, random_state=0)]
     [(5, 'covers a component of 2 nodes without a label'), (3, 'would settle about 3 nodes')]
     """
-    graph = check_graph(graph, Graph)
+    graph = as_graph(graph)
     n, wanted = graph.n_nodes, check_count("k", k)
     known = np.unique(check_nodes_of(n, labelled, "labelled"))
     allowed = np.ones(n, dtype=np.bool_)

@@ -22,7 +22,6 @@ from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
-from ohmlearn.checks.edge_arrays import check_graph, is_matrix
 from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
@@ -183,7 +182,7 @@ class GraphEstimator(BaseEstimator):
             return edges
         if isinstance(edges, str | PathLike):
             edges = _load(edges)
-        found = as_edges(check_graph(edges, Graph) if is_matrix(edges) else edges)
+        found = as_edges(edges)
         if sparsifier is not None:
             _check_sparsifier(sparsifier, edges, found.nodes_are_final or found.is_sample)
         is_whole, counted = found.nodes_are_final, None

@@ -29,7 +29,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
-from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
+from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
@@ -51,6 +51,7 @@ from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
+from ohmlearn.reading.as_edges import as_graph
 from ohmlearn.solver import LaplacianSolver
 
 Floats = NDArray[np.float64]
@@ -161,7 +162,7 @@ class Smoothing:
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in self._constraints}
         check_parameters("smooth", self._constraints, given)
-        self.graph = check_graph(self.graph, Graph)
+        self.graph = as_graph(self.graph)
         self.gamma, self.tol = float(self.gamma), float(self.tol)
         self._threads, self._seed = check_n_jobs(self.n_jobs), check_seed(self.random_state)
         has_edges = np.diff(self.graph.indptr) > 0

@@ -4,6 +4,7 @@ Matrices and ``edge_index`` list each edge in both directions. They are read as 
 which `Graph` turns into edges that count once. The other formats list each edge once.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from ohmlearn.checks.edge_arrays import (
     check_same_length,
     check_weights,
 )
-from ohmlearn.errors import InputError, Param, Setting
+from ohmlearn.errors import InputError, InputTypeError, Param, Setting
 from ohmlearn.nodes import NodeTable
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
@@ -70,7 +71,10 @@ def _entries(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArra
     is_sparse = scipy.sparse.issparse(matrix)
     matrix = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+        raise InputError(
+            f"{name} must be a square matrix, got shape {matrix.shape}",
+            remedy="if rows and columns are two kinds of nodes, use Graph.from_biadjacency",
+        )
     n_nodes = int(matrix.shape[0])
     if n_nodes > MAX_NODES:
         raise ValueError(f"{name} has {n_nodes} rows, but at most {MAX_NODES} nodes are possible")
@@ -173,12 +177,12 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
     return u, v, w, len(number)
 
 
-def networkx_nodes(graph: Any) -> NodeTable | None:
-    """Return the names of the nodes of a networkx graph; None if they are 0, 1, 2, ... already.
+def named_nodes(given: Iterable[Any]) -> NodeTable | None:
+    """Return a table of different names of nodes; None if they are 0, 1, 2, ... already.
 
     Names that are neither all integers nor all strings, such as tuples, become strings.
     """
-    names = list(graph)
+    names = list(given)
     types = set(map(type, names))
     if types == {int} and names == list(range(len(names))):
         return None
@@ -186,32 +190,84 @@ def networkx_nodes(graph: Any) -> NodeTable | None:
     nodes = NodeTable()
     nodes.add(names if fit else list(map(str, names)))
     if len(nodes) < len(names):
-        first: dict[str, Any] = {}
-        for name in names:
-            if (other := first.setdefault(str(name), name)) is not name:
-                raise ValueError(
-                    f"the nodes {other!r} and {name!r} of G have the same name as text; rename one "
-                    f"of them with networkx.relabel_nodes"
+        first: dict[str, int] = {}
+        for at, name in enumerate(names):
+            if (before := first.setdefault(str(name), at)) != at:
+                raise InputError(
+                    f"the nodes {names[before]!r} and {name!r} have the same name as text",
+                    remedy="rename one of them, for example with networkx.relabel_nodes",
                 )
     return nodes
 
 
-def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
-    """Read an undirected igraph graph."""
+def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int, Any]:
+    """Read an undirected igraph graph; the last item is the names of its vertices, or None."""
     _check_undirected(graph, "an igraph graph", "get_edgelist", "g.as_undirected()")
     u, v = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
     attributes = graph.edge_attributes()
+    names = graph.vs["name"] if "name" in graph.vertex_attributes() else None
     if weights is None or (weights == "weight" and weights not in attributes):
-        return u, v, None, graph.vcount()
+        return u, v, None, graph.vcount(), names
     if weights not in attributes:
         raise ValueError(f"the edges of g have no attribute {weights!r}, only {attributes}")
-    return u, v, graph.es[weights], graph.vcount()
+    return u, v, graph.es[weights], graph.vcount(), names
+
+
+def networkit_edges(graph: Any) -> tuple[Any, Any, Any, int]:
+    """Read an undirected NetworKit graph; nodes that were removed from it are isolated."""
+    _check_undirected(
+        graph, "a NetworKit graph", "iterEdgesWeights", "G = networkit.graphtools.toUndirected(G)"
+    )
+    edges = np.fromiter(graph.iterEdgesWeights(), dtype="i8,i8,f8")
+    return edges["f0"], edges["f1"], edges["f2"], graph.upperNodeIdBound()
+
+
+def dict_edges(given: Mapping[Any, Any]) -> tuple[Any, Any, Any, list[Any]]:
+    """Read a dict of neighbours; return the ends, the weights, and the names of the nodes."""
+    number = {name: at for at, name in enumerate(given)}
+    weights: dict[tuple[int, int], Any] = {}
+    for name, row in given.items():
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            raise InputTypeError(
+                f"the neighbours of {name!r} must be a list or a dict, got {type(row).__name__}"
+            )
+        for other, w in (
+            row.items() if isinstance(row, Mapping) else dict.fromkeys(row, 1.0).items()
+        ):
+            ends = number[name], number.setdefault(other, len(number))
+            w = w.get("weight", 1.0) if isinstance(w, Mapping) else w
+            if (seen := weights.setdefault((min(ends), max(ends)), w)) != w:
+                raise InputError(
+                    f"the edge between {name!r} and {other!r} has two weights, {seen} and {w}; an "
+                    f"edge may be listed at both of its ends, but with one weight"
+                )
+    ends_of = np.array([*weights], dtype=np.int64).reshape(-1, 2)
+    return ends_of[:, 0], ends_of[:, 1], list(weights.values()), list(number)
+
+
+def biadjacency_edges(matrix: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
+    """Read a matrix whose rows and columns are two kinds of nodes; return also its shape."""
+    coo = scipy.sparse.coo_array(matrix)
+    if coo.ndim != 2 or coo.dtype.kind not in "biuf":
+        raise InputError(f"B must be a matrix of real numbers, got {coo.dtype}, shape {coo.shape}")
+    w = coo.data.astype(np.float64) if coo.dtype.kind == "b" else coo.data
+    return *(ends.astype(np.int64) for ends in coo.coords), w, coo.shape
+
+
+def tensor_to_array(tensor: Any) -> Any:
+    """Return a torch tensor as an array, or as a sparse array if it is sparse."""
+    if str(tensor.layout) == "torch.strided":
+        return _to_numpy(tensor)
+    coo = tensor.to_sparse_coo().coalesce()
+    parts = _to_numpy(coo.values()), tuple(_to_numpy(coo.indices()))
+    return scipy.sparse.coo_array(parts, shape=tuple(coo.shape))
 
 
 def _check_undirected(graph: Any, what: str, method: str, remedy: str) -> None:
-    if not (hasattr(graph, "is_directed") and hasattr(graph, method)):
+    is_directed = getattr(graph, "is_directed", getattr(graph, "isDirected", None))
+    if is_directed is None or not hasattr(graph, method):
         raise TypeError(f"{what} is needed, got {type(graph).__name__}")
-    if graph.is_directed():
+    if is_directed():
         raise ValueError(f"{remedy[0]} is directed, ohmlearn graphs are not; use {remedy} first")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,8 @@ from ohmlearn.checks.edge_arrays import (
     check_node_ids,
     check_same_length,
     check_weights,
+    is_from,
+    is_table,
     raise_edge_fault,
     refuse_other_graph,
 )
@@ -200,7 +202,8 @@ class Graph(Shown):
         >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
         """
-        refuse_other_graph(batches)
+        if is_table(batches) or not isinstance(batches, Iterable):
+            refuse_other_graph(batches, "batches of edges are")
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         stream = batches if isinstance(batches, NumberedBatches) else None
         if n_nodes is None and stream is not None:
@@ -275,7 +278,7 @@ class Graph(Shown):
         """
         u, v, w, n_nodes = convert.networkx_edges(G, weight)
         graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
-        graph.nodes = convert.networkx_nodes(G)
+        graph.nodes = convert.named_nodes(cast(Iterable[Any], G))
         return graph
 
     @classmethod
@@ -285,6 +288,7 @@ class Graph(Shown):
         Parameters
         ----------
         g : igraph.Graph
+            If its vertices have the attribute "name", these are the ids of the nodes.
         weights : str, optional
             Attribute of the edges with the weights. A graph without an attribute "weight" has
             weights 1; None makes all weights 1.
@@ -296,8 +300,81 @@ class Graph(Shown):
         >>> Graph.from_igraph(igraph.Graph.Ring(4))
         Graph(n_nodes=4, n_edges=4)
         """
-        u, v, w, n_nodes = convert.igraph_edges(g, weights)
+        u, v, w, n_nodes, names = convert.igraph_edges(g, weights)
+        graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph.nodes = None if names is None else convert.named_nodes(names)
+        return graph
+
+    @classmethod
+    def from_networkit(cls, G: object) -> Self:
+        """Make a graph from an undirected graph of NetworKit, with its weights if it has them.
+
+        Parameters
+        ----------
+        G : networkit.Graph
+            Nodes keep their numbers; those that were removed are isolated.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_networkit(networkit.readGraph("a.graph"))  # doctest: +SKIP
+        Graph(n_nodes=900, n_edges=67523)
+        """
+        u, v, w, n_nodes = convert.networkit_edges(G)
         return cls.from_edges(u, v, w, n_nodes=n_nodes)
+
+    @classmethod
+    def from_adjacency_dict(cls, neighbors: Mapping[Any, Any]) -> Self:
+        """Make a graph from a dict with the neighbours of each node.
+
+        Parameters
+        ----------
+        neighbors : dict {node: list of nodes} or {node: {node: weight}}
+            Also ``{node: {node: {"weight": weight}}}``, as networkx writes it. An edge may be
+            listed at one of its ends or at both, where it has the same weight, and counts once.
+            Nodes have names as in `from_networkx`.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> graph = Graph.from_adjacency_dict({"ann": ["bob"], "bob": ["ann", "cy"]})
+        >>> graph, graph.nodes.ids().tolist()
+        (Graph(n_nodes=3, n_edges=2), ['ann', 'bob', 'cy'])
+        """
+        u, v, w, names = convert.dict_edges(neighbors)
+        graph = cls.from_edges(u, v, w, n_nodes=len(names))
+        graph.nodes = convert.named_nodes(names)
+        return graph
+
+    @classmethod
+    def from_biadjacency(cls, B: object, *, kinds: tuple[str, str] | None = None) -> Self:
+        """Make a graph from a matrix whose rows and columns are two kinds of nodes.
+
+        Parameters
+        ----------
+        B : scipy sparse matrix or array, or ndarray, of shape (n_rows, n_columns)
+            Weights between a row, node 0, ..., n_rows - 1, and a column, which are the nodes after
+            these.
+        kinds : (str, str), optional
+            What rows and columns are. Then the nodes have ids such as "user:0" and "item:0".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import Graph
+        >>> graph = Graph.from_biadjacency(np.array([[1, 0, 2]]), kinds=("user", "item"))
+        >>> graph.edges(), graph.nodes.ids().tolist()
+        ((array([0, 0], dtype=int32), array([1, 3], dtype=int32), array([1., 2.])),
+         ['user:0', 'item:0', 'item:1', 'item:2'])
+        """
+        u, v, w, (n_rows, n_columns) = convert.biadjacency_edges(B)
+        graph = cls.from_edges(u, v + n_rows, w, n_nodes=n_rows + n_columns)
+        if kinds is not None:
+            graph.nodes = NodeTable()
+            for kind, n in zip(kinds, (n_rows, n_columns), strict=True):
+                graph.nodes.add([f"{kind}:{at}" for at in range(n)])
+            graph.nodes.add_kinds(kinds)
+        return graph
 
     @classmethod
     def from_edge_index(
@@ -434,3 +511,31 @@ class Graph(Shown):
         for value in state.values():  # unpickled arrays come back writable
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+
+def graph_of(other: Any) -> Graph | None:
+    """Return a graph of another library, a matrix, or a dict as a Graph; None for other objects.
+
+    This is the only place that knows which libraries there are.
+    """
+    if isinstance(other, Graph):
+        return other
+    if isinstance(other, Mapping):
+        return Graph.from_adjacency_dict(other)
+    for library in ("networkx", "igraph", "networkit"):
+        if is_from(library, other):
+            return cast(Graph, getattr(Graph, f"from_{library}")(other))
+    if hasattr(other, "edge_index") and hasattr(other, "num_nodes"):  # Data of PyTorch Geometric
+        every = (getattr(other, name, None) for name in ("edge_weight", "edge_attr"))
+        # Several columns are features of edges, not weights.
+        one = [w.reshape(-1) for w in every if w is not None and w.shape[1:] in ((), (1,))]
+        return Graph.from_edge_index(other.edge_index, *one[:1], n_nodes=other.num_nodes)
+    if is_from("torch", other):
+        is_index = not other.is_floating_point() and other.shape[0] == 2
+        matrix = convert.tensor_to_array(other)
+        return Graph.from_edge_index(matrix) if is_index else Graph.from_scipy(matrix)
+    if is_table(other) or len(getattr(other, "shape", ())) != 2:
+        return None
+    if other.shape[0] == 2 != other.shape[1] and other.dtype.kind in "iu":
+        return Graph.from_edge_index(other)
+    return Graph.from_scipy(other)

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.edge_arrays import check_graph
 from ohmlearn.checks.parameters import check_count, check_n_jobs, check_positive, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, check_label_weights
+from ohmlearn.reading.as_edges import as_graph
 
 Floats = NDArray[np.float64]
 BLOCK = _core.SKETCH_COLUMNS  # columns that are solved together
@@ -164,7 +164,7 @@ def posterior_std(
     scores of a node far from all labels are less sure than those of a node next to one. Exact up to
     500 nodes; else the relative standard error is at most ``1 / sqrt(2 * n_samples)``.
     """
-    graph = check_graph(graph, Graph)
+    graph = as_graph(graph)
     total = float(check_label_weights(sample_weight, np.size(labelled)).sum())
     field = Posterior(
         graph,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import number_pass, phase
 from ohmlearn._warnings import warn
-from ohmlearn.checks.edge_arrays import check_columns, check_graph, check_node_ids
+from ohmlearn.checks.edge_arrays import check_columns, check_node_ids
 from ohmlearn.checks.parameters import (
     Constraints,
     Options,
@@ -35,7 +35,7 @@ from ohmlearn.harmonic.leave_one_out import (
     leave_out_labels,
     respond,
 )
-from ohmlearn.reading.as_edges import as_edges_and_sparsifier
+from ohmlearn.reading.as_edges import as_edges_and_sparsifier, as_graph
 
 __all__ = ["HFSResult", "Method", "refine", "solve_hfs"]
 
@@ -168,7 +168,7 @@ def solve_hfs(
     >>> weighted.f.round(3) + 0.0
     array([0.636, 0.364, 0.091])
     """
-    h: Graph = check_graph(graph, Graph)
+    h: Graph = as_graph(graph)
     check_fraction("tol", tol)
     system = make_system(
         method, h, labelled, Y, gamma=gamma, normalization=normalization,

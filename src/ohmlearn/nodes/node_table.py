@@ -467,6 +467,14 @@ def _check_numbers(values: object, n_nodes: int) -> NDArray[Any]:
     return array.astype(np.int64)
 
 
+def ids_or_numbers(nodes: NodeTable | None, n_nodes: int) -> NodeTable:
+    """Return a table of ids; without one, the numbers of the nodes are their ids."""
+    if nodes is None:
+        nodes = NodeTable()
+        nodes.add(np.arange(n_nodes))
+    return nodes
+
+
 def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
     """Return the longer of two tables that number the same ids alike.
 

@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
-from ohmlearn.checks.edge_arrays import check_graph
 from ohmlearn.checks.parameters import check_fraction, check_seed
 from ohmlearn.errors import InputError, Param, Setting
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.graph import Graph
 from ohmlearn.paper.bounds import GeneralizationBound, generalization_bound
+from ohmlearn.reading.as_edges import as_graph
 from ohmlearn.solver import LaplacianSolver
 
 DENSE_LIMIT = 500  # nodes up to which all eigenvalues are computed
@@ -221,7 +221,7 @@ def spectral_extremes(
     >>> round(found.lambda_1, 9), round(found.lambda_n, 9)
     (1.0, 10.0)
     """
-    g = check_graph(graph, Graph)
+    g = as_graph(graph)
     if g.n_nodes < 2:
         raise ValueError(
             f"the graph must have at least two nodes to have a second eigenvalue, got {g.n_nodes}"

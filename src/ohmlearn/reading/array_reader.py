@@ -10,8 +10,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import date
 from numbers import Integral
 from typing import IO, Any
+from uuid import UUID
 from zipfile import ZipFile, ZipInfo
 
 import numpy as np
@@ -361,13 +363,15 @@ def columns_of_rows(given: object) -> tuple[Any, ...] | None:
     longest = max(map(len, given))
     w = [x.get("weight", 1.0) if isinstance(x, dict) else x for _, _, x, *_ in rows]
     t = [row[3] for row in rows] if longest == 4 else None
-    return [row[0] for row in rows], [row[1] for row in rows], w if longest > 2 else None, t
+    u, v = ([row[at] if isinstance(row[at], str | Integral) else str(row[at]) for row in rows]
+            for at in (0, 1))  # fmt: skip
+    return u, v, w if longest > 2 else None, t
 
 
 def _is_edge(row: object) -> bool:
     if not isinstance(row, tuple | list) or not 2 <= len(row) <= 4:
         return False
-    return all(isinstance(end, str | Integral) for end in row[:2])
+    return all(isinstance(end, str | Integral | UUID | date) for end in row[:2])
 
 
 class IterableSource(Source):

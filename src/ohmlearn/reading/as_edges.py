@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-
-from ohmlearn.checks.edge_arrays import (
-    check_graph,
-    is_from,
-    is_matrix,
-    is_table,
-    refuse_other_graph,
-)
+from ohmlearn.checks.edge_arrays import is_from, is_table, refuse_other_graph
 from ohmlearn.edges.in_memory import ArrayEdges, GraphEdges, IterableEdges, NamedEdges
 from ohmlearn.edges.protocol import Edges
 from ohmlearn.edges.wrapped import CheckedEdges
 from ohmlearn.errors import InputTypeError
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import graph_of
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_table import join_tables
+from ohmlearn.nodes.node_table import ids_or_numbers, join_tables
 from ohmlearn.reading.array_reader import columns_of_rows
 from ohmlearn.reading.read_edges import read_edges
 
@@ -57,11 +50,11 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
     if isinstance(given, tuple):
         return ArrayEdges(given)
     can_match = is_first or nodes is not None
-    if is_from("networkx", given):
-        graph = Graph.from_networkx(given)
-        if graph.nodes is None and nodes is not None:  # its numbers are ids
-            graph.nodes = NodeTable()
-            graph.nodes.add(np.arange(graph.n_nodes))
+    if (graph := graph_of(given)) is not None:
+        if nodes is not None and (isinstance(given, Mapping) or is_from("networkx", given)):
+            graph.nodes = ids_or_numbers(graph.nodes, graph.n_nodes)  # its numbers are ids
+        if nodes is not None and graph.nodes is not None and not graph.nodes.agrees_with(nodes):
+            return read_edges(graph, nodes=nodes)
         if can_match or graph.nodes is None:
             return GraphEdges(graph)
     columns = columns_of_rows(given)
@@ -69,7 +62,7 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
         return ArrayEdges(columns)  # numbers, as in arrays
     several = given if isinstance(given, list) and given else [given]
     is_path = all(isinstance(one, str | PathLike) for one in several)
-    if is_path or columns is not None or is_table(given):
+    if is_path or columns is not None or is_table(given) or graph is not None:
         if can_match:
             return read_edges(given, nodes=nodes)
         shown = f"the path {given!s}" if is_path else f"a {type(given).__name__}"
@@ -78,13 +71,21 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
             f"matched",
             remedy="read all edges with ohmlearn.read_edges, which numbers the nodes",
         )
-    refuse_other_graph(given)
     if isinstance(given, Iterable) or callable(given):
         return IterableEdges(given)
-    raise TypeError(
-        f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable of "
-        f"such tuples, got {type(given).__name__}"
-    )
+    refuse_other_graph(given, "edges are")
+
+
+def as_graph(given: object) -> Graph:
+    """Return edges in any form, or a sparsifier, as a Graph, with the ids of its nodes."""
+    if isinstance(given, KeepsGraph):
+        return given.snapshot()
+    if isinstance(given, list) and given and isinstance(given[0], list):
+        raise InputTypeError(
+            "a list of lists may be a matrix or edges",
+            remedy="give a matrix as an array, and edges as tuples (u, v) or (u, v, w)",
+        )
+    return as_edges(given).to_graph()
 
 
 def _is_foreign(kind: type[Edges]) -> bool:
@@ -121,14 +122,14 @@ def as_edges_and_sparsifier(
             f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
             f"{type(h).__name__}"
         )
-    if not isinstance(graph, Graph) and not is_matrix(graph):
+    sparsifier = graph_of(graph)
+    if sparsifier is None:
         swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
         remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
         raise TypeError(
             f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
             f"edges, {call}; got {type(graph).__name__}{remedy}"
         )
-    sparsifier: Graph = check_graph(graph, Graph)
     found = as_edges(edges, sparsifier.nodes, is_first=False)
     join_tables(found.nodes, sparsifier.nodes)
     return found, sparsifier

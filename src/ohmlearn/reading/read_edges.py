@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
 
 from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph
+from ohmlearn.graph.graph import graph_of
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_table import ids_or_numbers
 from ohmlearn.reading.array_reader import (
     ArraySource,
     BatchSource,
@@ -236,6 +238,9 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
                 found = READERS[options.format or find_format(path, filesystem)](path, options)
                 found.group = None if files == [name] else str(name)
                 yield found
+    elif (graph := graph_of(source)) is not None:
+        (u, v, w), ids = graph.edges(), ids_or_numbers(graph.nodes, graph.n_nodes).ids()
+        yield BatchSource("the graph", options, (ids[u], ids[v], w, None))
     elif is_table(source):
         yield ArrowObject(source, options)
     elif isinstance(source, tuple) and is_arrays(source):
@@ -250,12 +255,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
     elif (columns := columns_of_rows(source)) is not None:
         yield BatchSource("the list", options, columns)
     else:
-        refuse_other_graph(source)
         if not isinstance(source, Iterable) and not callable(source):
-            raise TypeError(
-                f"edges come from files, arrays, tables with __arrow_c_stream__ or iterables of "
-                f"batches, not from {type(source).__name__}"
-            )
+            refuse_other_graph(source, "a file, arrays, a table, a graph or batches of edges are")
         yield IterableSource(source, options)
 
 
