@@ -4,12 +4,14 @@ import doctest
 import importlib
 import json
 import re
+import subprocess
 import sys
+import time
 
 import pytest
 
 from benchmarks import page
-from benchmarks.measure import run_child
+from benchmarks.measure import Others, run_child
 from benchmarks.results import FOLDER, Results
 
 README = page.ROOT / "README.md"
@@ -75,6 +77,15 @@ def test_child_ends_are_told(statement: str, limit: float, end: str, note: str):
     *_, last = run_child("timeit", ["-n1", "-r1", statement], limit)
     assert last["end"] == end
     assert re.fullmatch(note, last["note"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere others are not seen")
+def test_others_are_seen():
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        others = Others()
+        while others.cores() < 0.2:  # or the time limit of a test
+            time.sleep(0.1)
+        process.kill()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit is not kept")
