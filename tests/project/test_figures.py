@@ -49,12 +49,14 @@ def test_changed_figure_is_noticed(tmp_path, results: Results):
     assert page.fill(text, results) != page.fill(text, Results(tmp_path))
 
 
-def test_every_picture_of_the_page_is_there():
-    text = page.PAGE.read_text(encoding="utf-8")
-    pictures = re.findall(r"\]\((images/.*?)\)", text)
+def test_every_picture_of_the_pages_is_there():
+    pictures = [
+        path.parent / picture
+        for path in page.PAGES
+        for picture in re.findall(r"\]\(([./]*images/.*?)\)", path.read_text(encoding="utf-8"))
+    ]
     assert len(pictures) == 7
-    for picture in pictures:
-        assert (page.PAGE.parent / picture).read_bytes().startswith(b"\x89PNG")
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
 EXAMPLES = "feature_tables forgetting label_methods machine resistance results scaling run"
