@@ -116,7 +116,7 @@ def _flat(results: Results) -> Found:
 
 
 def _stored() -> Found:
-    """Return the memory of a billion edges as a matrix: 4 bytes of index and of weight, both ways."""
+    """Return the memory of 10^9 edges as a matrix: 4 bytes of index and of weight, both ways."""
     return (1e9 * 2 * (4 + 4) / 2**20, "the adjacency matrix alone, computed")
 
 
