@@ -71,9 +71,9 @@ bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchm
 
 bench-quick: $(BENCH)/installed ## the same with small sizes, five minutes: out/bench
 	$(BENCH)/bin/python -m benchmarks.run --quick $(ARGS)
-	$(BENCH)/bin/python -m benchmarks.page --results out/bench --out out/bench/benchmarks.md
+	$(BENCH)/bin/python -m benchmarks.page --results out/bench --out out/bench
 
-bench-page: .venv/installed ## tables and pictures of docs/benchmarks.md and the README from benchmarks/results
+bench-page: .venv/installed ## tables and pictures of the pages and the README from benchmarks/results
 	$(BIN)/python -m benchmarks.page
 
 dist: .venv/release ## sdist, and the wheel built from it: dist

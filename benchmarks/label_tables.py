@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def label_scale(results: Results) -> str:
     return "\n".join(lines)
 
 
-def by_set(figures: list[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
+def by_set(figures: Iterable[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
     """Group figures by set and labels, then by method."""
     rows: dict[tuple[str, str], dict[str, Figure]] = defaultdict(dict)
     for f in figures:

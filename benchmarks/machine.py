@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
-from benchmarks.measure import Figure
+from benchmarks.measure import ROOT, Figure
 
 # Distribution, and the subject in which it is compared.
 PEERS = {
@@ -68,8 +69,15 @@ def describe() -> Figure:
         "python": platform.python_version(),
         "packages": {name: found for name, found in versions.items() if found},
         "missing": [name for name, found in versions.items() if not found],
-        "load": round(os.getloadavg()[0], 2),
+        "commit": _commit(),
     }  # fmt: skip
+
+
+def _commit() -> str:
+    """Return the commit that is checked out, with a plus sign if files of it were changed."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _processor() -> str:

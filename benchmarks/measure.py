@@ -3,6 +3,9 @@
 Each measurement runs in its own child process, so that its peak memory is measured separately and a
 hanging measurement can be stopped. The child prints one JSON object per figure. The parent adds
 further fields and prints it.
+
+In a run of all suites, a child starts when the machine is idle, and is started again if other
+processes disturbed it; ``others`` is how many cores they used meanwhile.
 """
 
 from __future__ import annotations
@@ -29,6 +32,10 @@ THREAD_VARIABLES = (
 )
 Figure = dict[str, Any]
 
+PATIENCE = "OHMLEARN_BENCH_PATIENCE"  # seconds to wait until the machine is idle; 0 if not set
+MOST_OTHERS = 0.1  # cores that others may use during a measurement; with more, it is repeated
+TRIES = 3
+
 
 def emit(figure: Figure) -> None:
     """Print one figure as one line and flush."""
@@ -48,6 +55,25 @@ def run_child(
     ``memory_gib`` of memory fails, so that it does not bring down the machine. The last figure is
     ``{"end": "ok" | "unfinished" | "failed", "note": ...}``.
     """
+    patience = float(os.environ.get(PATIENCE, "0"))
+    least, figures = float("inf"), list[Figure]()
+    for _ in range(TRIES if patience > 0 else 1):
+        wait_for_idle(patience)
+        others = Others()
+        found = _run_once(module, arguments, limit, threads, memory_gib)
+        cores = others.cores()
+        if cores < least:
+            least, figures = cores, found
+        if least <= MOST_OTHERS:
+            break
+    *lines, end = figures
+    yield from ({**line, "others": round(least, 2)} for line in lines)
+    yield end
+
+
+def _run_once(
+    module: str, arguments: list[str], limit: float, threads: int, memory_gib: float | None
+) -> list[Figure]:
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     command = [sys.executable, "-m", module, *arguments]
 
@@ -68,10 +94,9 @@ def run_child(
         note, end = stopped, "unfinished"
     elif -process.returncode == signal.SIGKILL:
         note = "killed from outside: out of memory?"
-    for line in text.splitlines():
-        if line.startswith("{") and line.endswith("}"):  # a stopped child may leave half a line
-            yield json.loads(line)
-    yield {"end": end, "note": "" if end == "ok" else note[:300]}
+    # A stopped child may leave half a line.
+    lines = [line for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
+    return [*map(json.loads, lines), {"end": end, "note": "" if end == "ok" else note[:300]}]
 
 
 def _wait(process: subprocess.Popen[str], limit: float) -> str:
@@ -143,6 +168,29 @@ def wait_for_idle(seconds: float) -> None:
 
 
 def _busy_s() -> float:
-    """Return the CPU seconds that all processes have used since the start of the machine."""
-    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split()[1:4]
-    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU seconds that all processes, and others of the host, used since the start."""
+    try:
+        found = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return _own_s()  # this system has no /proc: others are not seen
+    user, nice, system, _idle, _wait, irq, softirq, stolen = map(int, found[1:9])
+    ticks = user + nice + system + irq + softirq + stolen
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """Return the CPU seconds of this process and of the children that have ended."""
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+class Others:
+    """How many cores others use from now on, on average."""
+
+    def __init__(self) -> None:
+        self._start, self._used = time.monotonic(), _busy_s() - _own_s()
+
+    def cores(self) -> float:
+        """Return the mean number of cores until now."""
+        seconds = time.monotonic() - self._start
+        return max(0.0, _busy_s() - _own_s() - self._used) / max(seconds, 0.1)

@@ -6,7 +6,8 @@
     ...
     <!-- end of figures -->
 
-of that page, of the README, and of docs/defaults.md, choosing.md, calibration.md and guides/why.md.
+of that page and those behind it, of the README, and of docs/defaults.md, choosing.md,
+calibration.md and guides/why.md.
 A test compares the blocks with the results.
 """
 
@@ -26,19 +27,19 @@ from benchmarks import (
     reason_tables,
     solver_tables,
     stream_tables,
+    ten_figures,
     trust_tables,
 )
 from benchmarks.measure import ROOT
 from benchmarks.results import FOLDER, Results
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+DOCS = ROOT / "docs"
+PAGE = DOCS / "benchmarks.md"
+PAGES = (PAGE, *sorted((DOCS / "benchmarks").glob("*.md")))
 FILLED = (
     ROOT / "README.md",
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("defaults", "choosing", "calibration", "guides/why")
-    ),
-    PAGE,
+    *(DOCS / f"{name}.md" for name in ("defaults", "choosing", "calibration", "guides/why")),
+    *PAGES,
 )
 BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -57,6 +58,7 @@ def losses(results: Results) -> str:
 
 # The function that writes the text of each block, by the name of the block.
 BLOCKS: dict[str, Callable[[Results], str]] = {
+    "ten": ten_figures.ten_table,
     "machine": stream_tables.machine_table,
     "label cost": label_tables.label_cost,
     "label scale": label_tables.label_scale,
@@ -109,15 +111,17 @@ def fill(text: str, results: Results) -> str:
 
 
 def main() -> None:
-    """Fill the pages, or write one filled copy of docs/benchmarks.md elsewhere."""
+    """Fill the pages, or write filled copies of those of the benchmarks elsewhere."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder with the figures")
-    parser.add_argument("--out", type=Path, help="write only docs/benchmarks.md, to this path")
+    parser.add_argument("--out", type=Path, help="folder for copies of the pages")
     options = parser.parse_args()
     results = Results(options.results)
-    places = {path: path for path in FILLED} if options.out is None else {PAGE: options.out}
+    places = {path: path for path in FILLED}
+    if options.out is not None:
+        places = {path: options.out / path.relative_to(DOCS) for path in PAGES}
     for source, target in places.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(fill(source.read_text(encoding="utf-8"), results), encoding="utf-8")

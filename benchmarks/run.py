@@ -4,7 +4,8 @@ The first line of a file describes the machine, and the last line gives the time
 took. While a suite runs, its figures are in NAME.local.jsonl in ``benchmarks/results`` (with
 ``--quick`` in ``out/bench``). When it finishes, the file is renamed to NAME.jsonl. A child that
 fails becomes a line among the figures. A suite that fails leaves the earlier file unchanged, and
-the other suites still run.
+the other suites still run. So does a suite during which others used more than a quarter of a core:
+its figures stay in NAME.local.jsonl.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import TextIO
 
 from benchmarks import machine
-from benchmarks.measure import ROOT, THREAD_VARIABLES
+from benchmarks.measure import PATIENCE, ROOT, THREAD_VARIABLES, Others, wait_for_idle
 
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "out" / "bench"
+
+MOST_OTHERS = 0.25  # cores that others may use during a suite that is published
 
 PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is part of scaling
 
@@ -82,7 +85,11 @@ def main() -> int:
     parser.add_argument(
         "--resume", action="store_true", help="skip the suites that the last run finished"
     )
+    parser.add_argument(
+        "--patience", type=float, default=60, help="seconds to wait until the machine is idle"
+    )
     options = parser.parse_args()
+    patience = 0.0 if options.quick else options.patience
     folder = options.out or (QUICK_RESULTS if options.quick else RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder / "finished.local.txt"
@@ -92,7 +99,7 @@ def main() -> int:
     for name in SUITES:  # in the order of SUITES, not of the options
         if name not in options.only or name in finished:
             continue
-        if run_suite(name, options.quick, folder):
+        if run_suite(name, options.quick, folder, patience):
             with journal.open("a") as lines:
                 lines.write(f"{name}\n")
         else:
@@ -102,12 +109,14 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run_suite(name: str, quick: bool, folder: Path) -> bool:
-    """Run a suite in its own process; if it finishes, replace the file of its figures."""
+def run_suite(name: str, quick: bool, folder: Path, patience: float) -> bool:
+    """Run a suite in its own process; if it finishes undisturbed, replace its figures."""
     form = "quick" if quick else "full"
     command = [sys.executable, "-m", f"benchmarks.{name}", *SUITES[name][quick]]
     print(f"== {name}: {' '.join(command[2:])}", file=sys.stderr, flush=True)
     unfinished = folder / f"{name}.local.jsonl"
+    wait_for_idle(patience)
+    others = Others()
     start, used = time.perf_counter(), _children_cpu()
     with unfinished.open("w", encoding="utf-8") as file:
         facts = {"bench": "machine", "suite": name, "form": form, "arguments": command[3:]}
@@ -115,15 +124,21 @@ def run_suite(name: str, quick: bool, folder: Path) -> bool:
         one_thread = {
             **os.environ,
             **dict.fromkeys(THREAD_VARIABLES, "1"),
+            PATIENCE: str(patience),
         }  # a suite may choose more threads for its children
         done = subprocess.run(command, cwd=ROOT, stdout=file, env=one_thread, check=False)
         end = {"bench": "end", "suite": name, "wall_s": round(time.perf_counter() - start, 1)}
-        end |= {"cpu_s": round(_children_cpu() - used, 1), "load": round(os.getloadavg()[0], 2)}
+        end |= {"cpu_s": round(_children_cpu() - used, 1), "others": round(others.cores(), 2)}
         _write(file, end)
     print(f"== {name}: {end['wall_s']:.0f} s, code {done.returncode}", file=sys.stderr, flush=True)
-    if done.returncode == 0:
-        unfinished.replace(folder / f"{name}.jsonl")
-    return done.returncode == 0
+    if done.returncode:
+        return False
+    if patience > 0 and end["others"] > MOST_OTHERS:
+        disturbed = f"others used {end['others']:.2f} cores; the figures stay in {unfinished}"
+        print(f"== {name}: {disturbed}", file=sys.stderr)
+        return False
+    unfinished.replace(folder / f"{name}.jsonl")
+    return True
 
 
 def _children_cpu() -> float:

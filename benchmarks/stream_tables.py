@@ -37,11 +37,20 @@ def machine_table(results: Results) -> str:
         if found:
             rows.append([name, ", ".join(found) + (f" ({kind})" if kind else "")])
     took = [
-        [name, m["form"], f"{ends[name]['wall_s'] / 60:.1f} min", f"{m['load']:g}"]
+        [
+            name,
+            m["form"],
+            f"{ends[name]['wall_s'] / 60:.1f} min",
+            m.get("commit", ""),
+            f"{ends[name]['others']:g}" if "others" in ends[name] else f"load {m['load']:g}",
+        ]
         for name, m in machines.items()
         if name in ends
     ]
-    parts = [table(["", ""], rows), table(["suite", "form", "took", "load before"], took)]
+    parts = [
+        table(["", ""], rows),
+        table(["suite", "form", "took", "commit", "cores used by others"], took),
+    ]
     keys = ("cpu", "cores", "memory_gib", "python")
     other = [name for name, m in machines.items() if any(m[key] != first[key] for key in keys)]
     if other:

@@ -54,7 +54,7 @@ def forms(given):
         found["record batch"] = pyarrow.record_batch({"node": nodes, "label": values})
         import duckdb
 
-        found["relation"] = duckdb.connect().from_arrow(found["pyarrow"])
+        found["relation"] = duckdb.from_arrow(found["pyarrow"])
         found["query"] = found["relation"].filter("label is not null")
     except ImportError:
         pass
