@@ -21,51 +21,51 @@ inline char* copy_quickly(char* to, const char* from, std::size_t size, std::siz
   return to + size;
 }
 
+// `count` strings with room for all their bytes; append(i, to) writes string i and returns its end.
+template <class Append>
+OwnedStrings write_strings(std::int64_t count, std::size_t room, const Append& append) {
+  OwnedStrings found(count, room);
+  auto* const data = reinterpret_cast<char*>(found.data.get());
+  char* to = data;
+  for (std::int64_t i = 0; i < count; ++i) {
+    to = append(i, to);
+    found.offset[i + 1] = to - data;
+  }
+  return found;
+}
+
 }  // namespace
 
 OwnedStrings with_prefix(const Strings& ids, std::string_view prefix) {
   const std::int64_t count = ids.size();
   const auto length = static_cast<std::size_t>(ids.offset.back() - ids.offset.front());
-  OwnedStrings found(count, length + static_cast<std::size_t>(count) * prefix.size() + kStep);
   const char* const end = ids.data + ids.offset.back();
   std::string padded(prefix);
   padded.resize(std::max(kStep, prefix.size()));
-  auto* const data = reinterpret_cast<char*>(found.data.get());
-  char* to = data;
-  for (std::int64_t i = 0; i < count; ++i) {
+  const std::size_t room = length + static_cast<std::size_t>(count) * prefix.size() + kStep;
+  return write_strings(count, room, [&](std::int64_t i, char* to) {
     const std::string_view id = ids[i];
     if (!id.starts_with(prefix)) to = copy_quickly(to, padded.data(), prefix.size(), padded.size());
-    to = copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
-    found.offset[i + 1] = to - data;
-  }
-  return found;
+    return copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
+  });
 }
 
 OwnedStrings take_strings(const Strings& ids, std::span<const std::int64_t> positions) {
   std::size_t length = 0;
   for (const std::int64_t at : positions) length += ids[at].size();
-  OwnedStrings found(std::ssize(positions), length + kStep);
   const char* const end = ids.data + ids.offset.back();
-  auto* const data = reinterpret_cast<char*>(found.data.get());
-  char* to = data;
-  for (std::int64_t i = 0; i < std::ssize(positions); ++i) {
+  return write_strings(std::ssize(positions), length + kStep, [&](std::int64_t i, char* to) {
     const std::string_view id = ids[positions[i]];
-    to = copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
-    found.offset[i + 1] = to - data;
-  }
-  return found;
+    return copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
+  });
 }
 
 OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix) {
-  OwnedStrings found(std::ssize(ids), ids.size() * (prefix.size() + kLongestInteger));
-  auto* const data = reinterpret_cast<char*>(found.data.get());
-  char* to = data;
-  for (std::int64_t i = 0; i < std::ssize(ids); ++i) {
+  const std::size_t room = ids.size() * (prefix.size() + kLongestInteger);
+  return write_strings(std::ssize(ids), room, [&](std::int64_t i, char* to) {
     to = std::copy(prefix.begin(), prefix.end(), to);
-    to = std::to_chars(to, to + kLongestInteger, ids[i]).ptr;
-    found.offset[i + 1] = to - data;
-  }
-  return found;
+    return std::to_chars(to, to + kLongestInteger, ids[i]).ptr;
+  });
 }
 
 std::int64_t find_without_prefix(const Strings& ids, const std::vector<std::string>& prefixes) {

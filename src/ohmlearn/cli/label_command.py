@@ -97,7 +97,7 @@ OUTPUT_OPTIONS = (
         "are right, and the surest and the least sure nodes. A page of --report has all this.",
     ),
     cli.option(
-        "--explain", type=cli.ExplainedNodes(), metavar="top:N|borderline:N", group="Output",
+        "--explain", type=cli.as_explained, metavar="top:N|borderline:N", group="Output",
         help="Add a column with the reasons for the N surest nodes of each class, or for the N "
         "nodes with the closest classes; and a part of the page of --report.",
     ),

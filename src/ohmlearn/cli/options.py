@@ -203,17 +203,12 @@ class Fraction(click.FloatRange):
 fraction = Fraction()
 
 
-class ExplainedNodes(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.4
-    """Which nodes to explain, and how many: top:20 or borderline:20."""
-
-    name = "wanted"
-
-    def convert(self, value: Any, *place: Any) -> tuple[str, int]:
-        """Return the two parts."""
-        which, _, count = value.partition(":")
-        if which not in ("top", "borderline") or not count.isdecimal() or int(count) == 0:
-            self.fail(f"{value!r} is neither top:N nor borderline:N, such as top:20.", *place)
-        return which, int(count)
+def as_explained(text: str) -> tuple[str, int]:
+    """Return which nodes to explain, and how many, of a text such as top:20 or borderline:20."""
+    which, _, count = text.partition(":")
+    if which not in ("top", "borderline") or not count.isdecimal() or int(count) == 0:
+        raise click.BadParameter(f"{text!r} is neither top:N nor borderline:N, such as top:20.")
+    return which, int(count)
 
 
 def as_column(text: str) -> str | int:

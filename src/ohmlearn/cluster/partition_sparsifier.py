@@ -20,7 +20,7 @@ from ohmlearn.cluster.cluster_errors import PartitionError, in_partition
 from ohmlearn.cluster.partitions import open_partition
 from ohmlearn.errors import Place, Setting, text_of
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import Ids, Strings, kinds_in
+from ohmlearn.nodes.node_ids import Ids, ids_in, kinds_in
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.time_rule import find_conflict
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -108,7 +108,7 @@ class Partial:
 
     def sparsifier(self, parameters: dict[str, Any], seed: int) -> StreamingSparsifier:
         """Return the sparsifier. Its later random choices use `seed`."""
-        return _restore(self.arrays, _ids_of(self.arrays).size, parameters, seed)
+        return _restore(self.arrays, ids_in(self.arrays).size, parameters, seed)
 
 
 def derive_seed(seed: int, level: int, index: int) -> int:
@@ -274,7 +274,7 @@ def _join_units(unit: str | None, part: Partial) -> str | None:
 
 def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
     """Return the ids of the nodes of a part whose rows can be renumbered."""
-    ids = _ids_of(arrays)
+    ids = ids_in(arrays)
     check_arrays(arrays, {"u": np.int32, "v": np.int32})
     ends = arrays["u"], arrays["v"]
     fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
@@ -301,13 +301,3 @@ def _restore(
         rows["n_nodes"] = np.array(n_nodes, np.int32)
     estimates = {name: blank[name] for name in ESTIMATES}
     return StreamingSparsifier.from_state({**rows, **estimates, "parameters": own["parameters"]})
-
-
-def _ids_of(arrays: dict[str, NDArray[Any]]) -> Ids:
-    if "node_offsets" in arrays:
-        check_arrays(arrays, {"node_offsets": np.int64, "node_bytes": np.uint8})
-        return Strings(arrays["node_offsets"], arrays["node_bytes"])
-    if "node_ids" in arrays:
-        check_arrays(arrays, {"node_ids": np.int64})
-        return arrays["node_ids"]
-    return np.empty(0, dtype=np.int64)

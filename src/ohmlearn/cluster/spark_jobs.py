@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -48,17 +49,13 @@ PART = 1 << 24  # bytes of a row
 GATHER = 1 << 18  # rows of edges that are handed on at a time; Spark sends 10,000
 
 
-class Plain:
-    """A value that travels with the code of each task, where Spark has no broadcasts."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-
 def hold(value: object, spark: SparkSession) -> object:
-    """Return the value as something that each executor gets once."""
+    """Return the value as something that each executor gets once.
+
+    Without broadcasts it travels with the code of each task.
+    """
     context = getattr(spark, "sparkContext", None) if _is_classic(spark) else None
-    return Plain(value) if context is None else context.broadcast(value)
+    return SimpleNamespace(value=value) if context is None else context.broadcast(value)
 
 
 def _is_classic(spark: SparkSession) -> bool:

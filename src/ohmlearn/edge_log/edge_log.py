@@ -127,6 +127,7 @@ class EdgeLog(Shown, Shared):
     ) -> None:
         self._make_lock()
         self.folder = Path(folder)
+        self.sources = [str(folder)]  # for messages
         self._is_cut_off = False
         self._n_jobs = n_jobs
         if epsilon is not None:
@@ -199,11 +200,6 @@ class EdgeLog(Shown, Shared):
     def has_times(self) -> bool:
         """Whether the edges have times."""
         return bool(self._open_store.has_times)
-
-    @property
-    def sources(self) -> list[str]:
-        """The folder, for messages."""
-        return [str(self.folder)]
 
     def __iter__(self) -> Iterator[Batch]:
         return self.live_edges().batches()

@@ -152,9 +152,8 @@ class LiveEdges(Edges, Shown):
             self._release(at)
 
     def _release(self, at: int) -> None:
-        record = self._records[at]
-        file = self._files[int(record["segment"])]
-        file.release(int(record["offset"]), int(record["length"]))
+        segment, *place = self._records[["segment", "offset", "length"]][at].tolist()
+        self._files[segment].release(*place)
 
     def read_live(self, at: int) -> tuple[EdgeColumns, NDArray[np.bool_] | None]:
         """Return the live rows of a record, and which they are; None means all."""
@@ -216,8 +215,7 @@ class LiveEdges(Edges, Shown):
     def read(self, at: int) -> EdgeColumns:
         """Return all rows of a record, live or not."""
         record = self._records[at]
-        offset, length = int(record["offset"]), int(record["length"])
-        segment = int(record["segment"])
+        segment, offset, length = (int(record[name]) for name in ("segment", "offset", "length"))
         message = self._files[segment].read(offset, length)
         if not record["is_checked"]:
             if zlib.crc32(message) != record["payload_crc"]:

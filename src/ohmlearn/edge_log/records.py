@@ -88,11 +88,8 @@ def decode_edges(message: pyarrow.Buffer, form: int) -> EdgeColumns:
     """Return the columns of a message, which are not copied."""
     pa = require_extra("pyarrow", "files")
     batch = pa.ipc.read_record_batch(message, make_schema(form))
-    found: dict[str, NDArray[Any]] = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        dtype = column.type.to_pandas_dtype()  # that of numpy
-        found[name] = np.frombuffer(column.buffers()[1], dtype, len(column))
-    return EdgeColumns(**found)
+    columns: list[NDArray[Any]] = [column.to_numpy() for column in batch.columns]
+    return EdgeColumns(**dict(zip(batch.schema.names, columns, strict=True)))
 
 
 def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:

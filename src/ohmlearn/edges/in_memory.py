@@ -58,11 +58,8 @@ class IterableEdges(Edges):
             if number == 0:
                 self.has_times = batch.t is not None
             elif self.has_times != (batch.t is not None):
-                has = (
-                    "no times, but earlier batches have"
-                    if self.has_times
-                    else ("times, but earlier batches have none")
-                )
+                has = "no times, but earlier batches have"
+                has = has if self.has_times else "times, but earlier batches have none"
                 raise ValueError(f"batch {number} has {has}; give times for all edges, or for none")
             self.n_read += len(batch.u)
             yield batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 PASSED_ON = (
     "sources", "rereadable", "nodes", "nodes_are_final", "n_nodes", "n_edges", "has_times",
     "knows_unit", "time_unit", "id_type", "kinds", "is_log", "loses_weights", "n_read",
-    "fraction", "n_bad", "n_repeated", "first_bad", "columns",
+    "fraction", "n_bad", "n_repeated", "first_bad", "columns", "first_ids", "prepare",
+    "kept_sparsifier",
 )  # fmt: skip
 
 
@@ -35,25 +37,9 @@ class WrappedEdges(Edges):
     def __init__(self, inner: Edges) -> None:
         self.inner = inner
 
-    def first_ids(self) -> list[Any]:
-        """Return the ids of some nodes."""
-        return self.inner.first_ids()
-
-    def prepare(self, verbose: int = 0) -> None:
-        """Do work before the first pass."""
-        self.inner.prepare(verbose)
-
-    def kept_sparsifier(self, n_jobs: int | None = None) -> KeptSparsifier | None:
-        """Return the sparsifier that a log keeps of these edges."""
-        return self.inner.kept_sparsifier(n_jobs)
-
-
-def _pass_on(name: str) -> property:
-    return property(lambda self: getattr(self.inner, name))
-
 
 for _name in PASSED_ON:
-    setattr(WrappedEdges, _name, _pass_on(_name))
+    setattr(WrappedEdges, _name, property(attrgetter(f"inner.{_name}")))
 
 
 class TimeFiltered(WrappedEdges):
@@ -145,9 +131,8 @@ class DegreeCounting(WrappedEdges):
 
     def degrees_of(self, n_nodes: int) -> NDArray[np.float64]:
         """Return the degrees of the nodes 0, ..., n_nodes - 1; 0 for those without edges."""
-        degrees = np.zeros(n_nodes)
-        n_known = min(n_nodes, len(self._sums))
-        degrees[:n_known] = self._sums[:n_known]
+        degrees = self._sums.copy()
+        degrees.resize(n_nodes, refcheck=False)  # adds zeros
         return degrees
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
@@ -165,9 +150,7 @@ class DegreeCounting(WrappedEdges):
         if len(u) == 0:
             return
         n_nodes = int(max(u.max(), v.max())) + 1
-        if n_nodes > len(self._sums):
-            sums = np.zeros(max(n_nodes, len(self._sums) * 3 // 2))
-            sums[: len(self._sums)] = self._sums
-            self._sums = sums
+        if n_nodes > len(self._sums):  # adds zeros
+            self._sums.resize(max(n_nodes, len(self._sums) * 3 // 2), refcheck=False)
         # In the order of the stream, so that batches do not change a bit.
         _core.add_degrees(self._sums, u, v, w)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn._arrays_file import check_arrays
 
 
 class Strings(NamedTuple):
@@ -64,9 +65,9 @@ class IdColumn(NamedTuple):
     missing: NDArray[np.bool_] | None = None
 
 
-def is_whole(value: float) -> bool:
-    """Whether a float is an integer, and so small that no other integer is the same float."""
-    return abs(value) <= EXACT and value % 1 == 0
+def is_whole(value: Any) -> Any:
+    """Whether a float, or each of an array, is an integer that is the only one with this float."""
+    return (abs(value) <= EXACT) & (value == np.floor(value))
 
 
 class FractionError(ValueError):
@@ -242,7 +243,7 @@ def _ids_from_floats(array: NDArray[Any], name: str) -> IdColumn:
     """Return ids that became floats because some are missing, or because weights are floats."""
     missing = np.isnan(array)
     whole = np.where(missing, 0, array)
-    bad = ~((np.abs(whole) <= EXACT) & (whole == np.floor(whole)))
+    bad = ~is_whole(whole)
     if bad.any():
         at = int(np.argmax(bad))
         raise FractionError(name, at, array[at])
@@ -309,6 +310,17 @@ def find_plain(column: Ids, kinds: Sequence[str]) -> int:
 def kinds_of(ids: Strings) -> tuple[str, ...]:
     """Return the kinds that ids start with, in the order of appearance."""
     return tuple(_core.kinds_of(*ids))
+
+
+def ids_in(state: dict[str, NDArray[Any]]) -> Ids:
+    """Return the ids in the arrays of `NodeTable.get_state`, in the order of their numbers."""
+    if "node_ids" in state:
+        check_arrays(state, {"node_ids": np.int64})
+        return state["node_ids"]
+    if "node_offsets" in state:
+        check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
+        return Strings(state["node_offsets"], state["node_bytes"])
+    return np.empty(0, np.int64)
 
 
 def kinds_in(state: dict[str, NDArray[Any]]) -> tuple[str, ...]:

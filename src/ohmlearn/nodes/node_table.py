@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._arrays_file import check_arrays
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn.checks.parameters import check_option, require_extra
@@ -26,6 +25,7 @@ from ohmlearn.nodes.node_ids import (
     decode_ids,
     find_plain,
     id_type_of,
+    ids_in,
     kinds_in,
     kinds_of,
     take,
@@ -404,13 +404,7 @@ class NodeTable(Shown, Shared):
         array(['a', 'b'], dtype=object)
         """
         table = cls()
-        keys: Ids = np.empty(0, np.int64)
-        if "node_ids" in state:
-            check_arrays(state, {"node_ids": np.int64})
-            keys = state["node_ids"]
-        elif "node_offsets" in state:
-            check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
-            keys = Strings(state["node_offsets"], state["node_bytes"])
+        keys = ids_in(state)
         if len(np.unique(table.add(keys))) < keys.size:
             raise ValueError("node ids are not unique")
         if "node_kinds" in state:

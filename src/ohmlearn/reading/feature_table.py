@@ -37,13 +37,6 @@ MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>")
 TEXTS = ("csv", "tsv", "text")
 
 
-class FeatureTable(NamedTuple):
-    """The columns of files."""
-
-    table: Any  # of pyarrow; the first column has the ids
-    first_row: int  # number of the first row, for messages
-
-
 class Wanted(NamedTuple):
     """Which columns are asked for."""
 
@@ -57,10 +50,11 @@ def read_feature_table(
     node_col: Column | None = None,
     columns: Sequence[str] | None = None,
     hint: str | None = None,
-) -> FeatureTable:
+) -> tuple[Any, int]:
     """Read the columns of one file or of several; see `read_features`.
 
-    A column called as `hint` has the ids if no column has a usual name.
+    A column called as `hint` has the ids if no column has a usual name. Returns a table of pyarrow,
+    whose first column has the ids, and the number of its first row, for messages.
     """
     pa = require_extra("pyarrow", "files")
     name = os.fspath(path)
@@ -82,11 +76,10 @@ def read_feature_table(
         if tables and table.column_names != tables[0].column_names:
             refuse_source(file, f"has other columns than {files[0]}: {table.column_names}")
         tables.append(table)
-    first_row = 2 if kind in TEXTS and len(files) == 1 else 1
     if len(files) == 1:
-        return FeatureTable(tables[0], first_row)
+        return tables[0], 2 if kind in TEXTS else 1
     with reading(name, "files with the same columns"):  # types may differ in what Arrow can unify
-        return FeatureTable(pa.concat_tables(tables, promote_options="permissive"), first_row)
+        return pa.concat_tables(tables, promote_options="permissive"), 1
 
 
 def find_columns(
@@ -334,7 +327,7 @@ def read_node_values(path: str) -> NodeValues:
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path}")
     if find_format(path) not in TEXTS:
-        table = read_feature_table(path, node_col=0).table
+        table, _ = read_feature_table(path, node_col=0)
         names = table.column_names
         columns = [column.to_pylist() for column in table.columns]
         rows = list(range(1, table.num_rows + 1))

@@ -159,10 +159,8 @@ class EdgeStream(Edges, Shown):
         if self.times is None:
             return None
         if not self.times.is_known and self.rereadable:
-            for source in self._sources:
-                for _ in source.batches(self.nodes.kind):
-                    if self.times.is_known:
-                        return self.times.unit
+            every = chain.from_iterable(one.batches(self.nodes.kind) for one in self._sources)
+            any(self.times.is_known for _ in every)  # reads no further
         return self.times.unit
 
     @property

@@ -181,10 +181,9 @@ class Source(ABC):
 
     def complete(self, raw: RawBatch) -> RawBatch:
         """Return a batch with the columns that the names of folders have."""
-        if "w" in self._constants:
-            raw = raw._replace(w=np.full(raw.u.size, self._constants["w"]))
-        if "t" in self._constants:
-            raw = raw._replace(t=np.full(raw.u.size, self._constants["t"]))
+        for name, value in self._constants.items():
+            column: Any = {name: np.full(raw.u.size, value)}
+            raw = raw._replace(**column)
         return raw
 
     def choose(
