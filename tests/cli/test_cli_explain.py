@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import read_rows, refuse, succeed
 
-from ohmlearn import HFSClassifier, gallery, read_edges
+from ohmlearn import GraphFeatureClassifier, HFSClassifier, gallery, read_edges, read_features
 from ohmlearn.reading.label_table import read_labels
 
 
@@ -108,3 +108,19 @@ def test_a_run_with_a_state_says_what_changed() -> None:
     assert f"{len(changed)} of 140 nodes have another label" in Path("p.html").read_text()
     again = succeed("label --state s.ohm -o out.csv --json").stderr
     assert "changes" not in json.loads(again.splitlines()[-1])["state"]
+
+
+def test_features_and_edges_share_the_reasons() -> None:
+    pytest.importorskip("matplotlib")
+    rows = [f"p{i},{(i % 7) + 9 * (i >= 60)},{i % 5}\n" for i in range(140)]
+    Path("f.csv").write_text("node,age,size\n" + "".join(rows))
+    command = "label edges.csv --labels labels.csv --features f.csv --explain top:1"
+    succeed(f"{command} -o out.csv --report p.html")
+    reasons = {node: row["reason"] for node, row in read_rows().items() if row["reason"]}
+    features = read_features("f.csv")
+    model = GraphFeatureClassifier(random_state=0).fit_edges(
+        read_edges("edges.csv"), features, dict(read_labels("labels.csv"))
+    )
+    assert reasons == {node: str(model.explain(node)) for node in reasons}
+    assert len(reasons) == 2
+    assert "its own features" in Path("p.html").read_text()

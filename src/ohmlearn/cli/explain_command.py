@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli import options as cli
-from ohmlearn.cli.label_command import METHOD_OPTIONS
+from ohmlearn.cli.label_command import METHOD_OPTIONS, REMEDY
 from ohmlearn.cli.label_model import open_to_label, read_label_file, warn_doubts
 from ohmlearn.cli.main import main, repeat_command
 from ohmlearn.cli.messages import note, shows_progress, visible
@@ -151,7 +151,9 @@ def _explain(
     against, classes = options["against"], model.class_answer.problem.classes.tolist()
     if against is not None:  # classes may be integers
         against = {str(one): one for one in classes}.get(against, against)
-    return explain_nodes(model.class_answer, nodes, against=against, edges=edges)
+    return explain_nodes(
+        model.class_answer, nodes, against=against, edges=edges, remedy=REMEDY
+    )  # fmt: skip
 
 
 def _write(found: "list[Explanation]", options: cli.Options) -> None:

@@ -41,15 +41,17 @@ from ohmlearn.cli.outputs import check_outputs, write_output
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
     from ohmlearn.edges import Edges
-    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.reasons import Explanation
+    from ohmlearn.estimators.review import Answer
+    from ohmlearn.features.feature_reasons import PooledExplanation
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
 
 MOST_COLUMNS = 1000  # of probabilities
 MANY = 20  # classes; if most nodes have their own, they may be the other ends of edges
 MOST_PASSES = 20  # of certify=yes
+REMEDY = "ohmlearn explain --edges FILE computes reasons from all edges"
 
 
 class LabelOutcome(NamedTuple):
@@ -61,7 +63,7 @@ class LabelOutcome(NamedTuple):
     stream: "Edges"
     certificate: "Certificate | str"  # or why there is none
     about: dict[str, Any] | None = None  # figures for the summary
-    reasons: "Sequence[Explanation]" = ()
+    reasons: "Sequence[Explanation | PooledExplanation]" = ()
     finish: Callable[[], None] = lambda: None  # after the output
 
 
@@ -241,16 +243,22 @@ def _from_edges(options: cli.Options, labels: "FileLabels", forgetting: Forgetti
 
 
 def explain_some(
-    answer: "ClassAnswer", wanted: tuple[str, int] | None, edges: "Edges | None"
-) -> "list[Explanation]":
+    answer: "Answer", wanted: tuple[str, int] | None, edges: "Edges | None" = None
+) -> "Sequence[Explanation | PooledExplanation]":
     """Return the reasons that --explain asks for."""
     from ohmlearn._phases import phase
+    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.explanation import choose_nodes, explain_nodes
 
     if wanted is None:
         return []
     with phase("finding reasons"):
-        return explain_nodes(answer, choose_nodes(answer, *wanted), edges=edges)
+        nodes = choose_nodes(answer, *wanted)
+        if isinstance(answer, ClassAnswer):
+            return explain_nodes(answer, nodes, edges=edges, remedy=REMEDY)
+        from ohmlearn.features.feature_reasons import explain_pool
+
+        return explain_pool(answer, nodes)
 
 
 def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
@@ -299,7 +307,8 @@ def _with_features(
         when = {"since": recent.view.since, "latest": recent.latest, "unit": recent.time_unit}
         about = {"time": {"at": None, "half_life": None, "asked": None, **when}}
     certificate = _certify(model.graph_, edges, options)
-    return LabelOutcome(model.answer_, None, model.sparsifier_, stream, certificate, about)
+    reasons = explain_some(model.answer_, options["explain"])
+    return LabelOutcome(model.answer_, None, model.sparsifier_, stream, certificate, about, reasons)
 
 
 def check_classes(

@@ -39,7 +39,6 @@ from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
 
 if TYPE_CHECKING:  # the package imports scikit-learn, which labels without features do not need
-    from ohmlearn.estimators.reasons import Explanation
     from ohmlearn.features import NodeFeatures
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
@@ -123,9 +122,7 @@ def label_with_state(
     if answer is None:
         answer, kept = found.class_answer, found.kept
         warn_doubts(found)
-    reasons: list[Explanation] = []
-    if options["explain"] and isinstance(answer, ClassAnswer):
-        reasons = explain_some(answer, options["explain"], None)
+    reasons = explain_some(answer, options["explain"])
     is_new = found.answer is not taken.found.answer or (new is not None and new.has_new)
     if is_new and isinstance(answer, ClassAnswer):
         about |= _compare(found.kept, answer)

@@ -184,6 +184,11 @@ class Explanation:
         return found + (self._say_changes() if changes else "")
 
     @property
+    def graph(self) -> Explanation:
+        """The reasons of edges and labels: these, if no features take part."""
+        return self
+
+    @property
     def _is_class(self) -> bool:
         return self.against is not None or not math.isnan(self.probability)
 

@@ -12,6 +12,7 @@ import numpy as np
 from ohmlearn.estimators.explanation import choose_other, explain_nodes
 from ohmlearn.estimators.reasons import Explanation, as_json_values, quote
 
+REMEDY = "keep more edges, with a lower epsilon"
 WORDS = {  # the experts
     "features": "its own features",
     "both": "features smoothed along the edges",
@@ -46,6 +47,11 @@ class PooledExplanation:
     margin: float
     experts: dict[str, float]
     graph: Explanation
+
+    @property
+    def basis(self) -> str:
+        """Which edges the reasons of `graph` are from."""
+        return self.graph.basis
 
     def text(self, *, changes: bool = True) -> str:
         """Return the reasons as a person would say them; `changes` as in `Explanation.text`."""
@@ -85,7 +91,8 @@ def explain_pool(
     """Return the reasons for the answers of some nodes, given by number."""
     problem = answer.problem  # of a FeatureClassAnswer, or of a FeatureAnswer of numbers
     graph = answer.experts.graph_answer(problem.classes)
-    reasons = explain_nodes(graph, nodes, n_labels=n_labels, n_edges=n_edges)
+    how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges, "remedy": REMEDY}
+    reasons = explain_nodes(graph, nodes, **how)
     found = []
     for node, why in zip(nodes, reasons, strict=True):
         values, parts = answer.values[node], answer.parts[:, node].astype(np.float64)

@@ -15,6 +15,7 @@ from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.reasons import Explanation
 from ohmlearn.estimators.review import review_answer
 from ohmlearn.estimators.suggest_labels import suggest_labels
+from ohmlearn.features.feature_reasons import PooledExplanation
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
@@ -59,7 +60,7 @@ def make_page(
     summary: dict[str, Any],
     certificate: Certificate | str,
     command: str,
-    reasons: Sequence[Explanation] = (),
+    reasons: Sequence[Explanation | PooledExplanation] = (),
 ) -> Report:
     """Return the page of a ClassAnswer on a kept graph, or of a FeatureClassAnswer.
 

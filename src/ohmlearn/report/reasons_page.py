@@ -9,6 +9,7 @@ from ohmlearn.report.html_page import Report
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.reasons import Explanation
+    from ohmlearn.features.feature_reasons import PooledExplanation
 
 MOST_EDGES = 8
 READ = (
@@ -28,15 +29,18 @@ def make_reasons_page(
     return report.add_command(command)
 
 
-def add_reasons(report: Report, found: Sequence[Explanation], *, changes: bool = True) -> None:
+def add_reasons(
+    report: Report, found: Sequence[Explanation | PooledExplanation], *, changes: bool = True
+) -> None:
     """Add a section for each explanation to a page."""
     for number, one in enumerate(found):
         report.add_heading(f"{one.node}: {one.label}")
         report.add_text(one.text(changes=changes))
-        if not one.labels:
+        why = one.graph
+        if not why.labels:
             continue
         caption = f"What pulls {one.node} to its label. {READ if number == 0 else ''}".strip()
-        report.add_figure(one.plot().figure, caption)
+        report.add_figure(why.plot().figure, caption)
         report.add_table(
             ["label of", "says", "contributes", "of the margin", "margin without it", "edges away"],
             [
@@ -45,14 +49,14 @@ def add_reasons(report: Report, found: Sequence[Explanation], *, changes: bool =
                     f"{100 * label.fraction:+.0f}%", f"{label.if_removed:.3g}",
                     "" if label.distance is None else label.distance,
                 ]
-                for label in one.labels
+                for label in why.labels
             ],
         )  # fmt: skip
-        if one.edges:
+        if why.edges:
             report.add_table(
                 ["strongest edges", "", "weight", "support"],
                 [
                     [str(e.source), str(e.target), f"{e.weight:g}", f"{e.support:+.3g}"]
-                    for e in one.edges[:MOST_EDGES]
+                    for e in why.edges[:MOST_EDGES]
                 ],
             )
