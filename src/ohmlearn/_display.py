@@ -1,7 +1,14 @@
 """How objects show themselves: in one line, and as a table in notebooks."""
 
+from __future__ import annotations
+
 from html import escape
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 CUT = 200  # characters of a value
 STYLE = "text-align: left"
@@ -46,6 +53,30 @@ class Shown:
             for name, value in facts.items()
         )
         return f'<table><caption style="{STYLE}">{escape(title)}</caption>{rows}</table>'
+
+
+class HasColumns(Protocol):
+    """Whatever is a table."""
+
+    def _columns(self) -> dict[str, Any]:
+        """Return equally long arrays, which may be masked, by name."""
+
+
+class Tabular:
+    """Base class of objects that are a table to pandas, and through Arrow to DuckDB and others."""
+
+    def to_frame(self: HasColumns) -> pd.DataFrame:
+        """Return a data frame of pandas."""
+        frame: pd.DataFrame = import_module("pandas").DataFrame(self._columns())
+        return frame
+
+    def to_arrow(self: HasColumns) -> pa.Table:
+        """Return a table of pyarrow; columns of numbers are not copied."""
+        pa = import_module("pyarrow")
+        return pa.table({name: pa.array(each) for name, each in self._columns().items()})
+
+    def __arrow_c_stream__(self: HasColumns, requested_schema: object = None) -> object:
+        return Tabular.to_arrow(self).__arrow_c_stream__(requested_schema)
 
 
 def _in_words(name: str, value: Any) -> str:

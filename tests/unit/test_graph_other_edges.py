@@ -329,3 +329,76 @@ def test_two_kinds_of_nodes():
     assert graph.nodes.kinds == ("user", "item")
     with pytest.raises(ValueError, match=r"square matrix.*; .* use Graph\.from_biadjacency"):
         sparsify(B)
+
+
+# Out: round trips, and tables.
+
+
+def test_round_trips():
+    for graph in (GRAPH, Graph.from_networkx(path())):
+        back = [
+            Graph.from_networkx(graph.to_networkx()),
+            Graph.from_igraph(pytest.importorskip("igraph") and graph.to_igraph()),
+        ]
+        for found in back:
+            assert found == graph
+            if graph.nodes is None:
+                assert found.nodes is None
+            else:
+                assert found.nodes.ids().tolist() == graph.nodes.ids().tolist()
+        assert Graph.from_scipy(graph.to_scipy()) == graph
+        assert Graph.from_edge_index(*graph.to_edge_index()) == graph
+
+
+def test_answers_graphs_and_reasons_are_tables():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    club = networkx.karate_club_graph()
+    model = HFSClassifier(random_state=0).fit_edges(club, {0: "Mr. Hi", 33: "Officer"})
+    frame = model.to_frame()
+    assert frame["node"].tolist() == model.nodes_.ids().tolist() == list(range(34))
+    assert frame["label"].tolist() == model.transduction_.tolist()
+    np.testing.assert_array_equal(frame.iloc[:, 2:4], model.answer_.probabilities)
+    pandas.testing.assert_frame_equal(
+        polars.DataFrame(model).to_pandas()[["node"]], frame[["node"]]
+    )
+    n_hi = np.count_nonzero(model.transduction_ == "Mr. Hi")
+    sql = "SELECT count(*) FROM model WHERE label = 'Mr. Hi'"
+    assert duckdb.sql(sql).fetchall() == [(n_hi,)]  # finds the variable of this name
+    number = HFSRegressor().fit_edges(path(), {"p1": 1.0, "p4": 0.0}).to_frame()
+    assert number.columns.tolist() == ["node", "value", "reached"]
+    assert number["node"].tolist() == NAMES
+    features = GraphFeatureClassifier(random_state=0).fit_edges(
+        club, np.eye(34)[:, :3], {0: 1, 9: 2}
+    )
+    assert features.to_frame()["label"].tolist() == features.transduction_.tolist()
+    apart = Graph.from_edges([0, 2], [1, 3])
+    with pytest.warns(UserWarning, match="components without a label"):
+        unknown = HFSClassifier().fit_edges(apart, {0: "a", 1: "b"}).to_arrow()
+    assert unknown["label"].null_count == unknown["probability_a"].null_count == 2
+    sparsifier = StreamingSparsifier(random_state=0).update(path())
+    for given in (sparsifier, Graph.from_networkx(path())):
+        table = given.to_arrow()
+        assert table.column_names == ["u", "v", "weight"]
+        again = HFSClassifier(random_state=0).fit_edges(table, LABELS)
+        assert answers(again) == EXPECTED
+    found = model.suggest_labels(2)
+    assert found.to_frame()["reason"].tolist() == [one.reason for one in found]
+    why = model.explain(3)
+    assert sum(why.to_arrow()["contribution"].to_pylist()) == pytest.approx(why.margin)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, None])
+def test_skops(epsilon):
+    skops = pytest.importorskip("skops.io")
+    model = HFSClassifier(epsilon=epsilon, random_state=0).fit_edges(path(), LABELS)
+    data = skops.dumps(model)
+    loaded = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    assert answers(loaded) == EXPECTED
+    assert answers(loaded.update([("p4", "p1")])) == answers(model.update([("p4", "p1")]))
+
+
+def test_numbers_as_nodes_of_a_model_continue():
+    model = HFSClassifier(random_state=0).fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"})
+    model.update(read_edges([(2, 3)], nodes=model.nodes_))
+    assert answers(model) == {0: "a", 1: "a", 2: "b", 3: "b"}

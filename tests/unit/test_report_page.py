@@ -11,6 +11,7 @@ import pytest
 from pages import Page
 
 from ohmlearn import HFSClassifier, __version__, gallery, read_edges
+from ohmlearn.estimators.label_columns import AnswerTable
 from ohmlearn.report.html_page import (
     INK,
     Report,
@@ -21,7 +22,6 @@ from ohmlearn.report.html_page import (
     style_axes,
     wrap_command,
 )
-from ohmlearn.report.label_columns import AnswerTable
 from ohmlearn.report.label_report import _add_suggestions, lay_out
 
 

@@ -171,7 +171,7 @@ def label(**options: Any) -> None:
     """
     from ohmlearn._phases import phase
     from ohmlearn.checks.parameters import require_extra
-    from ohmlearn.report.label_columns import AnswerTable
+    from ohmlearn.estimators.label_columns import AnswerTable
     from ohmlearn.report.write_table import NodeIds, check_table_path
 
     check_table_path(options["output"], options["csv_safe"])

@@ -11,8 +11,8 @@ from ohmlearn.cli.options import Options
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
     from ohmlearn.estimators.answer import ClassAnswer
+    from ohmlearn.estimators.label_columns import AnswerTable
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
-    from ohmlearn.report.label_columns import AnswerTable
 
 MANY = 20  # classes, each with a column
 SHOWN, NAMED = 10, 5  # classes of a review, and nodes

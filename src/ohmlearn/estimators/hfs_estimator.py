@@ -17,12 +17,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
+from ohmlearn._display import Tabular
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import Constraints, check_count
 from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.explanation import explain_nodes, find_nodes
 from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_columns import answer_columns
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
@@ -37,7 +39,7 @@ from ohmlearn.graph.graph import graph_of, with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_table import join_tables
+from ohmlearn.nodes.node_table import ids_or_numbers, join_tables
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact
 from ohmlearn.reading.as_edges import as_edges
@@ -197,7 +199,10 @@ optional
         edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
         y, sample_weight = self._pair_labels(y, sample_weight, by_index=True)
         if (
-            (is_table(given) or isinstance(given, str | os.PathLike))
+            (
+                isinstance(given, str | os.PathLike)
+                or (is_table(given) and not isinstance(given, Tabular))
+            )
             and y is not None
             and not is_mapping(y, edges.nodes)
         ):
@@ -498,6 +503,12 @@ optional
         model.__dict__.update(points)
         return model
 
+    def _columns(self) -> dict[str, Any]:
+        return answer_columns(self.answer_, self.nodes_)
+
+    to_frame, to_arrow = Tabular.to_frame, Tabular.to_arrow
+    __arrow_c_stream__ = Tabular.__arrow_c_stream__
+
     # What is known.
 
     def _parameters(self) -> HFSParameters:
@@ -569,9 +580,9 @@ optional
         return self.kept_.sparsifier
 
     @property
-    def nodes_(self) -> NodeTable | None:
-        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
-        return self.kept_.nodes
+    def nodes_(self) -> NodeTable:
+        """The ids of the nodes, or their numbers, for ``read_edges(..., nodes=model.nodes_)``."""
+        return ids_or_numbers(self.kept_.nodes, self.graph_.n_nodes)
 
     @property
     def graph_(self) -> Graph:

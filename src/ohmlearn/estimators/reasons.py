@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ohmlearn._display import COLOURS, INK
+from ohmlearn._display import COLOURS, INK, Tabular
 from ohmlearn.checks.parameters import require_extra
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(Tabular):
     """Why a node has its label; see `HFSClassifier.explain`.
 
     Attributes
@@ -292,17 +291,16 @@ class Explanation:
         """Return `to_dict` as a line of JSON."""
         return json.dumps(self.to_dict(changes=changes), ensure_ascii=False, allow_nan=False)
 
-    def to_frame(self) -> Any:
-        """Return a data frame of pandas with all contributions, which sum to `margin`."""
-        pd: Any = import_module("pandas")
-
+    def _columns(self) -> dict[str, Any]:
+        """Return all contributions, which sum to `margin`."""
         rows = [("label", *one) for one in self.labels]
         unit = self.margin or math.nan
         more = {**self.offsets, "other labels": self.rest}
         rows += [
             (name, None, None, value, value / unit, math.nan, None) for name, value in more.items()
         ]
-        return pd.DataFrame(rows, columns=["what", *LabelReason._fields])
+        names = ("what", *LabelReason._fields)
+        return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the node, the labels that pull it, and the paths between them, with matplotlib.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Tabular
 from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.estimators.answer import ClassAnswer, by_blocks
 from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
@@ -164,7 +165,7 @@ class Threshold(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Review:
+class Review(Tabular):
     """What to look at; see `HFSClassifier.review`.
 
     Attributes
@@ -210,16 +211,15 @@ class Review:
         plain: dict[str, Any] = as_json_values({"classes": by_class})
         return plain
 
-    def to_frame(self) -> Any:
-        """Return a data frame of pandas with one row for each class and threshold."""
-        import pandas as pd
-
+    def _columns(self) -> dict[str, Any]:
+        """Return columns with a row for each class and threshold."""
         nothing = (np.nan, np.nan, np.nan, 0)
         rows = [(*row[:3], *(row.precision or nothing), *(row.recall or nothing))
                 for row in self.thresholds]  # fmt: skip
         ends = [f"{what}{end}" for what in ("precision", "recall")
                 for end in ("", "_low", "_high", "_labels")]  # fmt: skip
-        return pd.DataFrame(rows, columns=["label", "threshold", "n_nodes", *ends])
+        names = ("label", "threshold", "n_nodes", *ends)
+        return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
     def changed_since(self, other: object, *, n: int = LISTED) -> ChangedLabels:
         """Return how labels differ from those of another review or model of the same nodes.

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ohmlearn._display import Tabular
 from ohmlearn.checks.edge_arrays import check_nodes_of
 from ohmlearn.checks.parameters import check_count, check_seed
 from ohmlearn.graph import Graph
@@ -91,6 +92,14 @@ class Suggestion:
             borderline = f"borderline between {self.between[0]} and {self.between[1]}"
             return f"{borderline}, {settles}" if self.n_settled > 1 else borderline
         return settles if self.n_settled > 1 else "would change the scores of its neighbours most"
+
+
+class Suggestions(list[Suggestion], Tabular):
+    """Suggestions, best first; also a table."""
+
+    def _columns(self) -> dict[str, Any]:
+        names = ("node", "kind", "n_settled", "reason")
+        return {name: [getattr(one, name) for one in self] for name in names}
 
 
 def suggest_nodes(
@@ -167,7 +176,7 @@ def suggest_labels(
     *,
     exclude: Iterable[Any] = (),
     n_jobs: int | None = None,
-) -> list[Suggestion]:
+) -> Suggestions:
     """Suggest which nodes of a kept graph to label next, by their ids; there may be no labels."""
     nodes, excluded = kept.nodes, list(exclude)
     if nodes is not None:
@@ -182,9 +191,9 @@ def suggest_labels(
         **({} if answer is None else answer.known_probabilities()),
     )
     if nodes is None:
-        return found
+        return Suggestions(found)
     ids = nodes.ids(np.array([one.node for one in found], dtype=np.int64)).tolist()
-    return [replace(one, node=name) for one, name in zip(found, ids, strict=True)]
+    return Suggestions(replace(one, node=x) for one, x in zip(found, ids, strict=True))
 
 
 class _Field:

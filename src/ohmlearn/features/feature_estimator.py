@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
+from ohmlearn._display import Tabular
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import (
     Constraints,
@@ -22,6 +23,7 @@ from ohmlearn.checks.parameters import (
     check_seed,
 )
 from ohmlearn.estimators.explanation import find_nodes
+from ohmlearn.estimators.label_columns import answer_columns
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
@@ -40,6 +42,7 @@ from ohmlearn.features.smoothing import GAMMA
 from ohmlearn.features.stacking import FeatureAnswer, GraphUse
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_table import ids_or_numbers
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -327,7 +330,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
         found = explain_pool(
             answer,
-            find_nodes(self.nodes_, names, answer.problem.n_nodes),
+            find_nodes(self._fitted.known.nodes, names, answer.problem.n_nodes),
             against=against,
             n_labels=n_labels if n_labels is None else check_count("n_labels", n_labels),
             n_edges=check_count("n_edges", n_edges),
@@ -481,9 +484,15 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         return self._fitted.known.sparsifier
 
     @property
-    def nodes_(self) -> NodeTable | None:
-        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
-        return self._fitted.known.nodes
+    def nodes_(self) -> NodeTable:
+        """The ids of the nodes, or their numbers, for ``read_edges(..., nodes=model.nodes_)``."""
+        return ids_or_numbers(self._fitted.known.nodes, self.graph_.n_nodes)
+
+    def _columns(self) -> dict[str, Any]:
+        return answer_columns(self.answer_, self.nodes_)
+
+    to_frame, to_arrow = Tabular.to_frame, Tabular.to_arrow
+    __arrow_c_stream__ = Tabular.__arrow_c_stream__
 
     def _answers_for(self, X: Matrix) -> tuple[Floats, Mask]:
         """Return answers for rows, and which of them are those of the estimator alone.
@@ -495,7 +504,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         rows = self._take(X, reset=False)
         if isinstance(X, NodeFeatures):
             n_nodes = len(answer.values)
-            matched, positions = X.match(self.nodes_, n_nodes=n_nodes), X._positions
+            matched, positions = X.match(self._fitted.known.nodes, n_nodes=n_nodes), X._positions
             numbers = matched.numbers[positions]
             numbers = np.where(numbers < n_nodes, numbers, -1)  # ids read, but not in edges
             found, new = answer.values[numbers], numbers < 0

@@ -245,15 +245,6 @@ def dict_edges(given: Mapping[Any, Any]) -> tuple[Any, Any, Any, list[Any]]:
     return ends_of[:, 0], ends_of[:, 1], list(weights.values()), list(number)
 
 
-def biadjacency_edges(matrix: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
-    """Read a matrix whose rows and columns are two kinds of nodes; return also its shape."""
-    coo = scipy.sparse.coo_array(matrix)
-    if coo.ndim != 2 or coo.dtype.kind not in "biuf":
-        raise InputError(f"B must be a matrix of real numbers, got {coo.dtype}, shape {coo.shape}")
-    w = coo.data.astype(np.float64) if coo.dtype.kind == "b" else coo.data
-    return *(ends.astype(np.int64) for ends in coo.coords), w, coo.shape
-
-
 def tensor_to_array(tensor: Any) -> Any:
     """Return a torch tensor as an array, or as a sparse array if it is sparse."""
     if str(tensor.layout) == "torch.strided":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._display import Shown
+from ohmlearn._display import Shown, Tabular
 from ohmlearn.checks.edge_arrays import (
     EdgeNames,
     check_batch,
@@ -27,8 +28,12 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.checks.parameters import naming_size
 from ohmlearn.graph import convert
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_table import ids_or_numbers
 
 if TYPE_CHECKING:
+    import igraph
+    import networkx
+
     from ohmlearn.graph.time_view import TimeView
 
 Offsets = NDArray[np.int64]
@@ -61,7 +66,7 @@ class NumberedBatches(Protocol):
     n_nodes: int | None
 
 
-class Graph(Shown):
+class Graph(Shown, Tabular):
     """A weighted undirected graph on the nodes 0, ..., n_nodes - 1.
 
     Graphs are made by one of the ``from_*`` methods and are not changed afterwards. Parallel edges
@@ -202,7 +207,9 @@ class Graph(Shown):
         >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
         """
-        if is_table(batches) or not isinstance(batches, Iterable):
+        if not isinstance(batches, Iterable) or (
+            is_table(batches) and not isinstance(batches, NumberedBatches)
+        ):
             refuse_other_graph(batches, "batches of edges are")
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         stream = batches if isinstance(batches, NumberedBatches) else None
@@ -306,24 +313,6 @@ class Graph(Shown):
         return graph
 
     @classmethod
-    def from_networkit(cls, G: object) -> Self:
-        """Make a graph from an undirected graph of NetworKit, with its weights if it has them.
-
-        Parameters
-        ----------
-        G : networkit.Graph
-            Nodes keep their numbers; those that were removed are isolated.
-
-        Examples
-        --------
-        >>> from ohmlearn import Graph
-        >>> Graph.from_networkit(networkit.readGraph("a.graph"))  # doctest: +SKIP
-        Graph(n_nodes=900, n_edges=67523)
-        """
-        u, v, w, n_nodes = convert.networkit_edges(G)
-        return cls.from_edges(u, v, w, n_nodes=n_nodes)
-
-    @classmethod
     def from_adjacency_dict(cls, neighbors: Mapping[Any, Any]) -> Self:
         """Make a graph from a dict with the neighbours of each node.
 
@@ -367,8 +356,10 @@ class Graph(Shown):
         ((array([0, 0], dtype=int32), array([1, 3], dtype=int32), array([1., 2.])),
          ['user:0', 'item:0', 'item:1', 'item:2'])
         """
-        u, v, w, (n_rows, n_columns) = convert.biadjacency_edges(B)
-        graph = cls.from_edges(u, v + n_rows, w, n_nodes=n_rows + n_columns)
+        coo: scipy.sparse.coo_matrix = scipy.sparse.coo_matrix(B)
+        n_rows, n_columns = coo.shape
+        v, w = coo.col.astype(np.int64) + n_rows, 1.0 * coo.data
+        graph = cls.from_edges(coo.row, v, w, n_nodes=n_rows + n_columns)
         if kinds is not None:
             graph.nodes = NodeTable()
             for kind, n in zip(kinds, (n_rows, n_columns), strict=True):
@@ -469,6 +460,54 @@ class Graph(Shown):
         parts = (self.weights, self.indices, self.indptr)
         return scipy.sparse.csr_array(parts, shape=(self.n_nodes, self.n_nodes), copy=True)
 
+    def to_networkx(self) -> networkx.Graph:
+        """Return a graph of networkx with the attribute "weight"; nodes are ids, or numbers.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0], [1], [3.0]).to_networkx().edges(data=True)
+        EdgeDataView([(0, 1, {'weight': 3.0})])
+        """
+        found = import_module("networkx").Graph()
+        found.add_nodes_from(ids_or_numbers(self.nodes, self.n_nodes).ids().tolist())
+        found.add_weighted_edges_from(
+            zip(*(each.tolist() for each in self._columns().values()), strict=True)
+        )
+        return found
+
+    def to_igraph(self) -> igraph.Graph:
+        """Return a graph of igraph with the attribute "weight", and ids as "name".
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0], [1], [3.0]).to_igraph().es["weight"]
+        [3.0]
+        """
+        u, v, w = self.edges()
+        edges = list(zip(u.tolist(), v.tolist(), strict=True))
+        names = {} if self.nodes is None else {"name": self.nodes.ids()[: self.n_nodes].tolist()}
+        return import_module("igraph").Graph(
+            self.n_nodes, edges, vertex_attrs=names, edge_attrs={"weight": w.tolist()}
+        )
+
+    def to_edge_index(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return ``edge_index`` and ``edge_weight``, which ``torch.from_numpy`` takes as they are.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0], [1], [3.0]).to_edge_index()
+        (array([[0, 1],
+                [1, 0]]), array([3., 3.]))
+        """
+        return np.array([self._rows(), self.indices], dtype=np.int64), self.weights.copy()
+
+    def _columns(self) -> dict[str, Any]:
+        (u, v, w), ids = self.edges(), ids_or_numbers(self.nodes, self.n_nodes).ids()
+        return {"u": ids[u], "v": ids[v], "weight": w}
+
     def laplacian(self) -> scipy.sparse.csr_array:
         """Return the Laplacian matrix, degrees minus adjacency.
 
@@ -522,9 +561,12 @@ def graph_of(other: Any) -> Graph | None:
         return other
     if isinstance(other, Mapping):
         return Graph.from_adjacency_dict(other)
-    for library in ("networkx", "igraph", "networkit"):
-        if is_from(library, other):
-            return cast(Graph, getattr(Graph, f"from_{library}")(other))
+    if is_from("networkx", other):
+        return Graph.from_networkx(other)
+    if is_from("igraph", other):
+        return Graph.from_igraph(other)
+    if is_from("networkit", other):
+        return Graph.from_edges(*(edges := convert.networkit_edges(other))[:3], n_nodes=edges[3])
     if hasattr(other, "edge_index") and hasattr(other, "num_nodes"):  # Data of PyTorch Geometric
         every = (getattr(other, name, None) for name in ("edge_weight", "edge_attr"))
         # Several columns are features of edges, not weights.

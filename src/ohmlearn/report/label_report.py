@@ -12,6 +12,7 @@ from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.answer import judge_left_out
 from ohmlearn.estimators.class_proportions import Imbalance
 from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_columns import AnswerTable
 from ohmlearn.estimators.reasons import Explanation
 from ohmlearn.estimators.review import review_answer
 from ohmlearn.estimators.suggest_labels import suggest_labels
@@ -19,7 +20,6 @@ from ohmlearn.features.feature_reasons import PooledExplanation
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
-from ohmlearn.report.label_columns import AnswerTable
 from ohmlearn.report.reasons_page import add_reasons
 from ohmlearn.report.report_quality import (
     WORDS,

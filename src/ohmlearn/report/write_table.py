@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ohmlearn._arrays_file import whole_file
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, Param
+from ohmlearn.estimators.label_columns import Coded, Column
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Strings, decode_strings
 from ohmlearn.reading.remote import is_remote, write_remote
@@ -28,20 +29,6 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four are full-width characters
 TEXT_CELLS = 1 << 16  # in a block of rows of text: about 8 MiB of Python objects and text
 ARROW_CELLS = 1 << 22  # in a row group: 32 MiB of numbers
-
-
-class Column(Protocol):
-    """Whatever has rows, such as an array."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def __getitem__(self, rows: slice, /) -> Any:
-        """Return an array of some of the rows."""
 
 
 Columns = Mapping[str, Column]
@@ -63,34 +50,6 @@ class NodeIds:
         start, stop, _ = rows.indices(len(self))
         ends = self._keys.offsets[start : stop + 1]
         return decode_strings(Strings(ends - ends[0], self._keys.data[ends[0] : ends[-1]]))
-
-
-class Coded:
-    """A column in which each row is one of a few values, or null.
-
-    Takes 4 or 8 bytes for each row, however long the values are.
-
-    Parameters
-    ----------
-    values : ndarray
-    codes : ndarray of int
-        The position of each row's value, or -1 for null.
-    """
-
-    def __init__(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
-        self.values, self.codes = values, codes
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return self.values.dtype
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
-        codes = self.codes[rows]
-        return np.ma.masked_array(self.values[codes], codes < 0)
 
 
 def check_table_path(path: str, csv_safe: bool = False) -> None:

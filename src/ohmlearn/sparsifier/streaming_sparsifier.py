@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn._arrays_file import read_arrays, refuse_damaged, write_arrays
 from ohmlearn._defaults import EPSILON
-from ohmlearn._display import Shown
+from ohmlearn._display import Shown, Tabular
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
 from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
@@ -43,7 +43,7 @@ from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 PIECE = 1 << 22  # edges between two moments at which one can interrupt an update
 
 
-class StreamingSparsifier(Shown, Shared, Edges):
+class StreamingSparsifier(Shown, Tabular, Shared, Edges):
     """Keeps a small graph H whose energy x'Lx is close to that of all edges seen, for every x.
 
     Edges come in batches of any size and are not stored. Memory depends on the number of nodes and
@@ -248,6 +248,9 @@ class StreamingSparsifier(Shown, Shared, Edges):
             raise TypeError(f"update takes edges, got a {type(edges).__name__}; use {how}")
         found.feed(self)
         return self
+
+    def _columns(self) -> dict[str, Any]:
+        return self.snapshot()._columns()
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the edges of `snapshot`."""
@@ -649,8 +652,12 @@ class StreamingSparsifier(Shown, Shared, Edges):
         found.nodes = self.nodes
         return found
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_state, (self.get_state(),)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.get_state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(self.from_state(state).__dict__)
+        self._make_lock()
 
 
 def _make_sampler(

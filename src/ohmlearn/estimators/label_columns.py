@@ -1,14 +1,56 @@
 """What ``label`` says about each node, in one place for the table, the summary and the page."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.report.write_table import Coded, Column
+from ohmlearn.nodes import NodeTable
 
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
+
+
+class Column(Protocol):
+    """Whatever has rows, such as an array."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, rows: slice, /) -> Any:
+        """Return an array of some of the rows."""
+
+
+class Coded:
+    """A column in which each row is one of a few values, or null.
+
+    Takes 4 or 8 bytes for each row, however long the values are.
+
+    Parameters
+    ----------
+    values : ndarray
+    codes : ndarray of int
+        The position of each row's value, or -1 for null.
+    """
+
+    def __init__(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
+        self.values, self.codes = values, codes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        codes = self.codes[rows]
+        return np.ma.masked_array(self.values[codes], codes < 0)
 
 
 class AnswerTable:
@@ -115,3 +157,11 @@ class AnswerTable:
             columns[f"label{ending}"] = Coded(self.classes, codes[rank])
             columns[f"probability{ending}"] = np.ma.masked_invalid(probabilities[rank], copy=False)
         return columns
+
+
+def answer_columns(answer: Any, nodes: NodeTable) -> dict[str, Any]:
+    """Return the table of an answer: of classes as above, of numbers with a value for each node."""
+    ids = nodes.ids()[: len(answer.reached)]
+    if not hasattr(answer, "probabilities"):
+        return {"node": ids, "value": answer.labels, "reached": answer.reached}
+    return {name: each[:] for name, each in AnswerTable(answer).columns(ids).items()}
