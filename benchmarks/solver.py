@@ -1,6 +1,8 @@
 """Compare Laplacian solvers: ``python -m benchmarks.solver`` prints one JSON line per figure.
 
 Each pair (graph, solver) runs in its own child on one thread; see README.md for the fields.
+``--ready`` measures real graphs from a ready-made scipy matrix to the answer, beside scipy's
+conjugate gradients with the diagonal, set-up and conversion included, best of many runs in turn.
 """
 
 from __future__ import annotations
@@ -25,6 +27,13 @@ COLUMNS = 16
 OURS = "ohmlearn"
 REPEAT_BELOW_S = 5.0
 MEMORY_GIB = 12.0
+READY = (
+    "power_grid", "road_minnesota", "fem_airfoil1", "fem_4elt", "email_eu_core",
+    "snap_ego_facebook", "snap_wiki_vote", "hepth_weighted", "facebook_pages", "snap_ca_condmat",
+    "internet_as2006", "condmat2005_weighted", "snap_email_enron", "road_luxembourg_osm",
+    "fem_wave",
+)  # fmt: skip
+READY_S = 2.0  # CPU seconds for each side, at least three runs
 
 
 def main() -> None:
@@ -32,15 +41,18 @@ def main() -> None:
     options = _options()
     if options.table:
         table.show(options.table)
+    elif options.child == "ready":
+        _measure_ready(graphs.load(options.path))
     elif options.child:
         _child(options)
     else:
         names = list(graphs.QUICK) if options.quick else [*graphs.MADE, *graphs.REAL]
+        names = list(READY) if options.ready else names
         with tempfile.TemporaryDirectory(prefix="ohmlearn-bench-") as made:
             folder = options.cache or Path(made)
             folder.mkdir(parents=True, exist_ok=True)
             for graph in options.graphs or names:
-                _graph(graph, folder, options)
+                (_ready if options.ready else _graph)(graph, folder, options)
 
 
 def _options() -> argparse.Namespace:
@@ -49,6 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", default=list(solvers.PEERS))
     parser.add_argument("--no-ours", action="store_true", help="peers only")
     parser.add_argument("--quick", action="store_true", help="four graphs of 10,000 nodes")
+    parser.add_argument("--ready", action="store_true", help="beside scipy, matrix ready-made")
     parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds for each child")
     parser.add_argument("--cache", type=Path, help="keep the graphs here instead of a new folder")
     parser.add_argument("--table", type=Path, help="print the figures of this file and stop")
@@ -77,6 +90,38 @@ def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
             continue
         for figure in run_pair(name, path, options.limit, threads, [1, COLUMNS]):
             emit({**head, **figure})
+
+
+def _ready(graph: str, folder: Path, options: argparse.Namespace) -> None:
+    if not (graphs.DATA / f"{graph}_edges.parquet").exists():
+        emit({"bench": "solver_ready", "graph": graph, "status": "no data"})
+        return
+    path = graphs.store(graph, folder)
+    for figure in run_child("benchmarks.solver", ["--child", "ready", "--path", str(path)], 120.0):
+        if "end" not in figure:
+            emit({"bench": "solver_ready", "graph": graph, **figure})
+
+
+def _measure_ready(laplacian: sp.csr_matrix) -> None:
+    from ohmlearn import LaplacianSolver
+
+    b = np.random.default_rng(1).standard_normal(laplacian.shape[0])
+    b -= b.mean()
+    runs = {
+        "ours": lambda: LaplacianSolver.from_sddm(laplacian, random_state=0).solve(b, rtol=TARGET),
+        "scipy": lambda: solvers.scipy_cg(laplacian)(b, TARGET)[0],
+    }
+    figure: Figure = {"n": laplacian.shape[0], "nnz": laplacian.nnz}
+    spent = 0.0
+    count = 0
+    while count < 3 or spent < 2 * READY_S:
+        for name, run in runs.items():
+            x, cpu, _ = timed(run)
+            spent += cpu
+            figure[f"{name}_cpu_s"] = min(cpu, figure.get(f"{name}_cpu_s", cpu))
+            figure[f"{name}_residual"] = _residual(laplacian, x, b)
+        count += 1
+    emit({**figure, "ratio": figure["ours_cpu_s"] / figure["scipy_cpu_s"], "runs": count})
 
 
 def run_pair(

@@ -29,13 +29,30 @@ namespace {
 using CsrArrays = std::tuple<ArrayOut<std::int64_t>, ArrayOut<std::int32_t>, ArrayOut<double>,
                              std::int64_t, std::int64_t>;
 
+CsrArrays to_arrays(ohm::BuiltCsr&& built) {
+  auto& [csr, n_self_loops, n_zero_weights] = built;
+  return CsrArrays(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                   to_numpy(std::move(csr.weights)), n_self_loops, n_zero_weights);
+}
+
 std::variant<CsrArrays, ohm::EdgeFault> build_csr(std::int32_t n_nodes, const Ids& u, const Ids& v, const Weights& w) {
   require(n_nodes >= 0, "n_nodes must not be negative");
   auto result = with_edges(u, v, w, [&](auto a, auto b, auto c) { return ohm::build_csr(n_nodes, a, b, c); });
   if (const auto* fault = std::get_if<ohm::EdgeFault>(&result)) return *fault;
-  auto& [csr, n_self_loops, n_zero_weights] = std::get<ohm::BuiltCsr>(result);
-  return CsrArrays(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                   to_numpy(std::move(csr.weights)), n_self_loops, n_zero_weights);
+  return to_arrays(std::get<ohm::BuiltCsr>(std::move(result)));
+}
+
+std::optional<CsrArrays> read_matrix(const Ids& indptr, const Ids& indices, ArrayIn<double> values, double tolerance,
+                                     std::optional<ArrayInOut<double>> excess) {
+  return std::visit([&](const auto& offsets) -> std::optional<CsrArrays> {
+    const auto& columns = std::get<std::decay_t<decltype(offsets)>>(indices);
+    require(offsets.size() > 0 && columns.size() == values.size() && (!excess || excess->size() + 1 == offsets.size()),
+            "the arrays are not those of one matrix");
+    auto built = without_gil([&, to = excess ? excess->data() : nullptr] {
+      return ohm::read_matrix(as_span(offsets), as_span(columns), as_span(values), tolerance, to);
+    });
+    return built ? std::optional(to_arrays(*std::move(built))) : std::nullopt;
+  }, indptr);
 }
 
 std::tuple<std::int32_t, ArrayOut<std::int32_t>> components(ArrayIn<std::int64_t> indptr,
@@ -58,6 +75,8 @@ void bind_graph(nb::module_& m) {
       .def_ro("weight", &ohm::EdgeFault::weight);
 
   m.def("build_csr", build_csr, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  m.def("read_matrix", read_matrix, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
+        "tolerance"_a, "excess"_a.noconvert().none(), "None unless sorted and symmetric; with `excess`, a Laplacian.");
   m.def("components", components, "indptr"_a.noconvert(), "indices"_a.noconvert());
 }
 

@@ -1,6 +1,8 @@
 #include "graph/csr.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace ohm {
@@ -67,6 +69,70 @@ template void mirror(const Triangle&, double, std::vector<std::int64_t>&, Buffer
                      Crew&);
 template void mirror(const TriangleOf<double>&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&,
                      Buffer<double>&, Crew&);
+
+template <class Index>
+std::optional<BuiltCsr> read_matrix(std::span<const Index> indptr, std::span<const Index> indices,
+                                    std::span<const double> values, double tolerance, double* excess) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const double sign = excess != nullptr ? -1.0 : 1.0;
+  const auto n = static_cast<std::int32_t>(indptr.size() - 1);
+  if (indptr[0] != 0 || !std::is_sorted(indptr.begin(), indptr.end()) || indptr[n] > std::ssize(indices)) return {};
+  BuiltCsr built;
+  auto& [start, index, weight] = built.csr;
+  resize_huge(start, indptr.size());
+  index.resize(indptr[n]);
+  weight.resize(indptr[n]);
+  std::vector<std::int64_t> next(n);  // of each row, the first entry above the diagonal without its mirror image
+  std::int64_t to = 0;
+  for (std::int32_t u = 0; u < n; ++u) {
+    double sum = 0.0, size = 0.0;
+    std::int64_t below = 0;
+    Index last = -1;
+    for (Index k = indptr[u]; k < indptr[u + 1]; last = indices[k++]) {
+      const Index v = indices[k];
+      const double value = values[k];
+      if (v <= last || v >= n) return {};
+      sum += value;
+      size += std::abs(value);
+      double w = v == u && excess != nullptr ? std::abs(value) : sign * value;
+      if (!(w >= 0.0 && w <= kMost)) return {};
+      if (v == u) {
+        built.n_self_loops += excess == nullptr;
+        continue;
+      }
+      built.n_zero_weights += v > u && w == 0.0;
+      if (w == 0.0) continue;
+      if (v < u) {
+        const std::int64_t image = next[v]++;
+        if (image >= start[v + 1] || index[image] != u) return {};
+        if (const double other = weight[image]; other != w) {
+          if (!(std::abs(other - w) <= tolerance * std::max(other, w)) || other + w > kMost) return {};
+          weight[image] = w = (other + w) / 2;
+        }
+        ++below;
+      }
+      index[to] = static_cast<std::int32_t>(v);
+      weight[to++] = w;
+    }
+    next[u] = start[u] + below;
+    start[u + 1] = to;
+    if (excess != nullptr) {
+      if (!(sum >= -tolerance * size)) return {};
+      excess[u] = sum > tolerance * size ? sum : 0.0;
+    }
+  }
+  for (std::int32_t u = 0; u < n; ++u) {
+    if (next[u] != start[u + 1]) return {};
+  }
+  index.resize(to);
+  weight.resize(to);
+  return built;
+}
+
+template std::optional<BuiltCsr> read_matrix(std::span<const std::int32_t>, std::span<const std::int32_t>,
+                                             std::span<const double>, double, double*);
+template std::optional<BuiltCsr> read_matrix(std::span<const std::int64_t>, std::span<const std::int64_t>,
+                                             std::span<const double>, double, double*);
 
 std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew) {
   constexpr std::int64_t kPiece = 1 << 16;  // values that a thread takes at a time

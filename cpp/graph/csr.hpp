@@ -6,6 +6,7 @@
 #include "graph/edges.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -45,6 +46,14 @@ struct BuiltCsr {
 template <class Index, class Weight>
 std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u,
                                             std::span<const Index> v, std::span<const Weight> w);
+
+// The graph of a symmetric adjacency matrix, or with `excess` of a Laplacian plus a diagonal, of which this gets what is
+// more than rounding. One pass checks and copies: as rows are taken in order, the mirror image of an entry below the
+// diagonal is the next one above it in its own row. Nullopt if rows are not sorted, entries appear twice or are no
+// weights, the matrix is not symmetric up to `tolerance`, or the diagonal is negative.
+template <class Index>
+std::optional<BuiltCsr> read_matrix(std::span<const Index> indptr, std::span<const Index> indices,
+                                    std::span<const double> values, double tolerance, double* excess);
 
 // The edges of a graph, each once: row u holds the neighbours above u, in order.
 template <class Weight>

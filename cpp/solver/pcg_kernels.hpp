@@ -52,7 +52,11 @@ OHM_INLINE Row<Value, Width> product_row(const Matrix& a, const Weight* weight, 
                                          const Row<Value, Width>* p) {
   constexpr int kStrands = Width == 1 ? 4 : 2;
   const Row<Value, Width> here = p[i];
-  const auto term = [&](std::int64_t e) { return static_cast<Value>(weight[e]) * (here - p[a.index[e]]); };
+  const auto term = [&](std::int64_t e) {
+    std::int64_t at = a.index[e];
+    if constexpr (Width == 1) asm("" : "+r"(at));  // GCC would gather terms into vectors, and take them apart to add
+    return static_cast<Value>(weight[e]) * (here - p[at]);
+  };
   Row<Value, Width> sum{};
   std::int64_t e = a.start[i];
   const std::int64_t end = a.start[i + 1];

@@ -102,7 +102,7 @@ def find_fates(
 
     A walk moves to a neighbour with probability proportional to the weight of the edge, until it
     reaches a cell of some terminal state. One grounded system is solved, with a column for each
-    state: (L + D) F = B, B the weights to the states, D their sums, both without the terminal cells.
+    state: (L + D) F = B, B the weights to the states and D their sums, without terminal cells.
 
     Parameters
     ----------

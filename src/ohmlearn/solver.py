@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from threading import local
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from ohmlearn.checks.parameters import (
     check_value,
 )
 from ohmlearn.errors import InputError, Param
-from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import Graph, split_sddm
 from ohmlearn.reading.as_edges import as_graph
 
 __all__ = ["LaplacianSolver", "SolveReport"]
@@ -104,8 +104,11 @@ class SolveReport(Shown):
         }
 
 
-class LaplacianSolver(Shown, Shared):
+class LaplacianSolver(Shown, Shared, LinearOperator):
     """Solver for (L + D) x = b, L the Laplacian of a graph and D >= 0 diagonal.
+
+    It is a scipy `LinearOperator`, the (pseudo-)inverse of L + D, for example as ``M`` of scipy's
+    Krylov methods for a matrix that is close to L + D. Each product is a `solve`.
 
     If D is zero on a whole component, L + D is singular. Then b is projected on the vectors that
     sum to zero over the component, and the answer sums to zero as well, as with the pseudo-inverse.
@@ -119,6 +122,7 @@ class LaplacianSolver(Shown, Shared):
     Parameters
     ----------
     graph : Graph, or a matrix that `Graph.from_scipy` accepts
+        If you have L + D as a matrix, use `from_sddm`.
     ground : array-like of shape (n_nodes,) or float, optional
         The diagonal D: conductance from each node to the ground, not negative.
     random_state : int, Generator, RandomState or None
@@ -161,6 +165,7 @@ class LaplacianSolver(Shown, Shared):
         values = {"random_state": random_state, "n_jobs": n_jobs, "method": method}
         check_parameters("LaplacianSolver", CONSTRAINTS, values)
         self.graph: Graph = as_graph(graph)
+        LinearOperator.__init__(self, np.float64, (self.graph.n_nodes, self.graph.n_nodes))
         self.ground = _check_ground(ground, self.graph.n_nodes)
         self.random_state, self.n_jobs, self.method = random_state, n_jobs, method
         if method == "direct" and self.graph.n_nodes > _core.DIRECT_LIMIT:
@@ -174,6 +179,36 @@ class LaplacianSolver(Shown, Shared):
         self._reports = local()
         self._core: _core.Solver | None = None
         self._solver()
+
+    @classmethod
+    def from_sddm(
+        cls,
+        A: object,
+        *,
+        random_state: object = None,
+        n_jobs: int | None = None,
+        method: Method = "auto",
+    ) -> Self:
+        """Make a solver for a matrix: a Laplacian, or one with larger diagonal entries (SDDM).
+
+        Parameters
+        ----------
+        A : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
+            Symmetric, no positive entry off the diagonal, and no negative sum of a row. The sums
+            are the ground, where they are more than rounding.
+        random_state, n_jobs, method
+            As in `LaplacianSolver`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import LaplacianSolver
+        >>> A = np.array([[3.0, -2.0], [-2.0, 2.0]])
+        >>> LaplacianSolver.from_sddm(A).solve([1.0, 0.0], rtol=1e-6)
+        array([1., 1.])
+        """
+        graph, ground = split_sddm(A)
+        return cls(graph, ground=ground, random_state=random_state, n_jobs=n_jobs, method=method)
 
     def _solver(self) -> _core.Solver:
         """Return the solver of the core, made again after a fork; the caller must hold the lock."""
@@ -197,10 +232,15 @@ class LaplacianSolver(Shown, Shared):
             )
         return report
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix: (n_nodes, n_nodes)."""
-        return (self.graph.n_nodes, self.graph.n_nodes)
+    def _matvec(self, b: NDArray[Any]) -> NDArray[np.float64]:
+        return self.solve(b)
+
+    _matmat = _matvec
+
+    def _adjoint(self) -> Self:
+        return self
+
+    _transpose = _adjoint
 
     def solve(
         self,
@@ -209,6 +249,7 @@ class LaplacianSolver(Shown, Shared):
         tol: float = 1e-8,
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
+        rtol: float | None = None,
     ) -> NDArray[np.float64]:
         """Solve for one right-hand side, or for several at once, which is faster than one by one.
 
@@ -224,6 +265,8 @@ class LaplacianSolver(Shown, Shared):
             Largest number of iterations for a column; 5000 by default.
         x0 : array-like of the shape of b, optional
             Starting point; zero by default.
+        rtol : float, optional
+            scipy's name for `tol`, which it replaces if given.
 
         Returns
         -------
@@ -245,6 +288,8 @@ class LaplacianSolver(Shown, Shared):
                [1., 1.],
                [1., 1.]])
         """
+        if rtol is not None:
+            tol = check_fraction("rtol", rtol)
         x = self.solve_block(b, tol, max_iter, x0)
         if not self.report_.converged.all():
             self._warn(tol)

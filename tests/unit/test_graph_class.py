@@ -141,6 +141,53 @@ def test_matrix_entries_are_counted_once():
     np.testing.assert_array_equal(graph.weights, 1.0 + 2**-51)  # the mean
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_csr_of_a_matrix(index, dtype):
+    """Sorted or not, summed or not, with entries on the diagonal, and zeros on one side."""
+    rng = np.random.default_rng(5)
+    u, v = rng.integers(0, 60, (2, 400))
+    w = rng.integers(0, 9, 400).astype(dtype)  # sums are exact
+    expected = Graph.from_edges(u, v, w, n_nodes=60)
+    both = (np.concatenate([u, v]), np.concatenate([v, u]))
+    summed = sp.coo_array((np.concatenate([w, w]), both), shape=(60, 60)).tocsr()
+    zeros = sp.coo_array((np.zeros(2, dtype), ([3, 4], [59, 58])), shape=(60, 60)).tocsr()
+    zeros = sp.csr_array((zeros.data, zeros.indices, zeros.indptr), shape=(60, 60))
+    split = sp.csr_array((*(np.repeat(a, 2) for a in (summed.data / 2, summed.indices)),
+                          2 * summed.indptr), shape=(60, 60))  # fmt: skip
+    unsorted = summed[:, ::-1][:, ::-1]
+    unsorted = sp.csr_array(
+        (
+            unsorted.data[::-1],
+            59 - unsorted.indices[::-1],
+            unsorted.indptr[-1] - unsorted.indptr[::-1],
+        ),
+        shape=(60, 60),
+    )
+    unsorted = unsorted[::-1][:, ::-1]
+    for matrix in (summed, summed + zeros, split, unsorted, summed.tocsc(), summed.tocoo()):
+        if matrix.format != "coo":
+            matrix.indptr, matrix.indices = (
+                matrix.indptr.astype(index),
+                matrix.indices.astype(index),
+            )
+        before = matrix.copy()
+        assert Graph.from_scipy(matrix) == expected
+        assert (before != matrix).nnz == 0  # it was not changed
+        laplacian = sp.csr_array(sp.diags_array(expected.degrees.astype(dtype)) - matrix)
+        laplacian.setdiag(expected.degrees.astype(dtype))
+        assert Graph.from_laplacian(laplacian) == expected
+
+
+def test_damaged_csr_is_refused():
+    matrix = sp.csr_array(ADJACENCY)
+    for part, at, value in [("indptr", 1, 9), ("indptr", 0, 1), ("indices", 0, 77)]:
+        damaged = matrix.copy()
+        getattr(damaged, part)[at] = value
+        with pytest.raises(ValueError, match="ind"):
+            Graph.from_scipy(damaged)
+
+
 BOTH = "both directions of an edge must have the same weight, but "
 
 
@@ -175,8 +222,8 @@ OFF = "the off-diagonal entries of a Laplacian are minus the weights, finite and
 @pytest.mark.parametrize(
     ("matrix", "text"),
     [
-        ([[1, -1], [-1, 1.5]], ROWS + "1 of L sums to 0.5; take the excess off the diagonal "
-         "(ground = L.sum(axis=1)) and pass it as `ground` to LaplacianSolver"),
+        ([[1, -1], [-1, 1.5]], ROWS + "1 of L sums to 0.5; to solve with it, use "
+         "LaplacianSolver.from_sddm(L), which makes it the ground"),
         ([[0, -1], [-1, 1]], ROWS + "0 of L sums to -1; its diagonal is smaller"),
         (ADJACENCY, OFF + "L[0, 1] = 2.0; for an adjacency matrix use Graph.from_scipy"),
         ([[1, -np.inf], [-1, 1]], OFF + "L[0, 1] = -inf"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import pinvh
-from scipy.sparse.linalg import cg
+from scipy.sparse.linalg import cg, spsolve
 from sklearn.exceptions import ConvergenceWarning
 from solver_cases import (
     ITERATIVE,
@@ -303,6 +303,47 @@ def test_preconditioner_serves_scipy():
     expected = solver.solve(b)
     assert expected.tobytes() == LaplacianSolver(graph, random_state=0).solve(b).tobytes()
     np.testing.assert_allclose(x - x.mean(), expected, rtol=0, atol=1e-4 * abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.coo_array])
+def test_sddm_matrix_against_sparse_lu(kind):
+    graph = grid(40, decades=2)
+    ground = np.where(np.arange(1600) % 97 == 5, 0.3, 0.0)
+    A = (graph.laplacian() + sp.diags_array(ground)).tocsc()
+    b = np.random.default_rng(0).standard_normal((1600, 2))
+    solver = LaplacianSolver.from_sddm(kind(A), random_state=0)
+    assert solver.graph == graph
+    np.testing.assert_allclose(solver.ground, ground, atol=1e-12)
+    expected = spsolve(A, b)
+    np.testing.assert_allclose(solver.solve(b, rtol=1e-11), expected, rtol=1e-7, atol=1e-9)
+    assert solver.report_.residual.max() <= 1e-11
+    np.testing.assert_array_equal(solver @ b, solver.solve(b))
+    np.testing.assert_array_equal(solver.T @ b[:, 0], solver.matvec(b[:, 0]))
+    near = A + sp.diags_array(np.full(1600, 1e-3))
+    steps = []
+    x, info = cg(near, b[:, 0], M=solver, rtol=1e-8, callback=steps.append)
+    assert info == 0
+    assert len(steps) < 40
+    np.testing.assert_allclose(x, spsolve(near.tocsc(), b[:, 0]), rtol=1e-5, atol=1e-6)
+
+
+def test_laplacian_matrix_and_bad_sddm():
+    graph = many_components(300)
+    solver = LaplacianSolver.from_sddm(graph.laplacian(), random_state=0)
+    assert solver.ground is None
+    b = np.random.default_rng(0).standard_normal(300)
+    same = LaplacianSolver(graph, random_state=0).solve(b)
+    np.testing.assert_array_equal(solver.solve(b), same)
+    for matrix, text in [
+        ([[1.0, -2.0], [-2.0, 2.0]], "row 0 of L sums to -1"),
+        ([[1.0, 1.0], [1.0, 1.0]], "off-diagonal entries of a Laplacian"),
+        ([[3.0, -2.0], [-1.0, 2.0]], "both directions"),
+        ([[3.0, -2.0]], "square"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            LaplacianSolver.from_sddm(np.array(matrix))
+    with pytest.raises(ValueError, match="rtol"):
+        solver.solve(b, rtol=-1.0)
 
 
 def test_preconditioner_is_exact_on_a_tree():

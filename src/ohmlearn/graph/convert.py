@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import (
     MAX_NODES,
     EdgeNames,
@@ -22,7 +23,8 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.errors import InputError, InputTypeError, Param, Setting
 from ohmlearn.nodes import NodeTable
 
-Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+Built = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], int, int]
+Excess = NDArray[np.float64]
 
 
 class BothDirections(NamedTuple):
@@ -36,6 +38,11 @@ class BothDirections(NamedTuple):
     entry: str  # the name of an entry, to be formatted with its row and column
     remedy: str  # what to do if the directions do not agree
 
+    def matrix(self) -> scipy.sparse.csr_array:
+        """Return the sums of parallel entries."""
+        w = np.ones(len(self.u)) if self.w is None else self.w
+        return scipy.sparse.csr_array((w, (self.u, self.v)), shape=(self.n_nodes, self.n_nodes))
+
 
 def _tolerance(dtype: np.dtype[Any]) -> float:
     # Leaves room for rounding in sums over a row (4e-11 in double, 2e-5 in single precision).
@@ -43,27 +50,17 @@ def _tolerance(dtype: np.dtype[Any]) -> float:
     return float(eps ** (2 / 3))
 
 
-def directions_agree(
-    forward: NDArray[np.float64], backward: NDArray[np.float64], entries: BothDirections
-) -> NDArray[np.bool_]:
-    """Whether the weights of edges in the two directions are equal up to rounding."""
-    tolerance = 0.0 if entries.w is None else _tolerance(entries.w.dtype)
-    return np.asarray(np.abs(forward - backward) <= tolerance * np.maximum(forward, backward))
-
-
-def raise_asymmetric(doubled: Edges, forward: Edges, entries: BothDirections) -> NoReturn:
-    """Raise ValueError for an edge whose directions differ; both edge lists are sorted."""
-    u, v, both = doubled
-    keys, forward_keys = (
-        a.astype(np.int64) * entries.n_nodes + b for a, b, _ in (doubled, forward)
-    )
-    one_way = np.zeros_like(both)
-    one_way[np.searchsorted(keys, forward_keys)] = forward[2]
-    at = int(np.argmin(directions_agree(one_way, both - one_way, entries)))
-    there, back = entries.entry.format(u[at], v[at]), entries.entry.format(v[at], u[at])
+def raise_asymmetric(entries: BothDirections) -> NoReturn:
+    """Raise ValueError for the first edge whose directions differ by more than rounding."""
+    one_way = entries.matrix().astype(np.float64)
+    slack = 0.0 if entries.w is None else _tolerance(entries.w.dtype)
+    gap = scipy.sparse.triu(abs(one_way - one_way.T) - slack * one_way.maximum(one_way.T)).tocoo()
+    at = int(np.argmax(gap.data > 0))
+    i, j = gap.row[at], gap.col[at]
+    there, back = entries.entry.format(i, j), entries.entry.format(j, i)
     raise ValueError(
-        f"both directions of an edge must have the same weight, but {there} is {one_way[at]:g} "
-        f"and {back} is {both[at] - one_way[at]:g}; {entries.remedy}"
+        f"both directions of an edge must have the same weight, but {there} is {one_way[i, j]:g} "
+        f"and {back} is {one_way[j, i]:g}; {entries.remedy}"
     )
 
 
@@ -110,6 +107,35 @@ def _matrix_entries(
     )
 
 
+def read_matrix(matrix: object, *, laplacian: bool = False) -> tuple[Built | None, Excess]:
+    """Return the CSR of the graph of a symmetric matrix, checked and copied in one pass.
+
+    It is None if anything is wrong. The second result is what the diagonal of a Laplacian has
+    beyond the weights of each row.
+    """
+    square: Any = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    n, dtype = max(square.shape, default=0), square.dtype
+    excess = np.zeros(n if laplacian else 0)
+    if square.shape != (n, n) or n > MAX_NODES or dtype.kind not in "biuf":
+        return None, excess
+    if getattr(square, "format", None) == "csc":
+        square = square.T  # the same matrix, if it is symmetric
+    csr = scipy.sparse.csr_array(square)  # copies no array of a CSR
+    index = np.int32 if csr.indptr.dtype == csr.indices.dtype == np.int32 else np.int64
+    for _ in range(2):
+        arrays: Any = [np.ascontiguousarray(a, index) for a in (csr.indptr, csr.indices)]
+        data = np.ascontiguousarray(csr.data, np.float64)
+        built = _core.read_matrix(
+            arrays[0], arrays[1], data, _tolerance(dtype), excess if laplacian else None
+        )
+        if built is not None:
+            break
+        csr.check_format()  # scipy would crash
+        csr = csr.copy()
+        csr.sum_duplicates()  # sorts, too
+    return built, excess
+
+
 def adjacency_entries(matrix: Any) -> BothDirections:
     """Read a symmetric adjacency matrix."""
     rows, columns, values, n_nodes = _entries(matrix, "A")
@@ -126,8 +152,8 @@ def adjacency_entries(matrix: Any) -> BothDirections:
     return _matrix_entries(rows, columns, values, n_nodes, "A[{}, {}]", remedy)
 
 
-def laplacian_entries(matrix: Any) -> BothDirections:
-    """Read a Laplacian, whose rows must sum to zero."""
+def laplacian_entries(matrix: Any, *, with_ground: bool = False) -> BothDirections:
+    """Read a Laplacian; its rows must sum to zero, or with ground to no less."""
     rows, columns, values, n_nodes = _entries(matrix, "L")
     diagonal = rows == columns
     wrong = ~np.isfinite(values) | (~diagonal & (values > 0))
@@ -140,14 +166,13 @@ def laplacian_entries(matrix: Any) -> BothDirections:
         )
     sums = np.bincount(rows, weights=values, minlength=n_nodes)
     sizes = np.bincount(rows, weights=np.abs(values), minlength=n_nodes)
-    off = np.abs(sums) > _tolerance(values.dtype) * sizes
+    off = (-sums if with_ground else np.abs(sums)) > _tolerance(values.dtype) * sizes
     if off.any():
         row = int(np.argmax(off))
         raise ValueError(
             f"the rows of a Laplacian sum to zero, but row {row} of L sums to {sums[row]:.6g}; "
             + (
-                "take the excess off the diagonal (ground = L.sum(axis=1)) and pass it as "
-                "`ground` to LaplacianSolver"
+                "to solve with it, use LaplacianSolver.from_sddm(L), which makes it the ground"
                 if sums[row] > 0
                 else "its diagonal is smaller than the weights of its edges"
             )

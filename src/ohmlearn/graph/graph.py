@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
@@ -44,6 +44,12 @@ Weights = NDArray[np.float64]
 def adopt_csr(indptr: Offsets, indices: Ends, weights: Weights) -> Graph:
     """Return the graph of arrays that a kernel has made, without a check or a copy."""
     return Graph._from_csr(indptr, indices, weights)
+
+
+def split_sddm(matrix: object) -> tuple[Graph, Weights]:
+    """Return the graph of a Laplacian plus a diagonal, and this diagonal."""
+    built, excess = convert.read_matrix(matrix, laplacian=True)
+    return Graph._take(built, lambda: convert.laplacian_entries(matrix, with_ground=True)), excess
 
 
 def with_nodes(graph: Graph, n_nodes: int) -> Graph:
@@ -128,6 +134,20 @@ class Graph(Shown, Tabular):
             built = _core.build_csr(n_nodes, *arrays)
         if isinstance(built, _core.EdgeFault):
             raise_edge_fault(built, n_nodes, names)
+        return cls._take(built)
+
+    @classmethod
+    def _take(
+        cls,
+        built: convert.Built | None,
+        entries: Callable[[], convert.BothDirections] | None = None,
+    ) -> Self:
+        """Take over what a kernel has built; if it has not, `entries` tell why."""
+        if entries is not None and built is None:
+            found = entries()
+            cls._build(*found[:5])  # raises errors about single entries
+            convert.raise_asymmetric(found)
+        assert built is not None
         graph = cls._from_csr(*built[:3])
         graph.n_self_loops_dropped, graph.n_zero_weights_dropped = built[3:]
         return graph
@@ -138,24 +158,6 @@ class Graph(Shown, Tabular):
         graph = cls.__new__(cls)
         graph.indptr, graph.indices, graph.weights = indptr, indices, weights
         graph.n_self_loops_dropped = graph.n_zero_weights_dropped = 0
-        return graph
-
-    @classmethod
-    def _build_from_both(cls, entries: convert.BothDirections) -> Self:
-        """Build from entries in both directions, so that each edge counts once."""
-        u, v, w, n_nodes, names, _, _ = entries
-        # This has twice the weights, and raises all errors about entries.
-        graph = cls._build(u, v, w, n_nodes, names)
-        up = u < v
-        forward = cls._build(u[up], v[up], None if w is None else w[up], n_nodes, names)
-        doubled = graph.weights
-        if not np.array_equal(graph.indices, forward.indices) or not np.all(
-            convert.directions_agree(forward.weights, doubled - forward.weights, entries)
-        ):
-            convert.raise_asymmetric(graph.edges(), forward.edges(), entries)
-        graph.weights = doubled / 2  # exact; the mean if the directions differ by rounding
-        graph.weights.flags.writeable = False
-        graph.n_zero_weights_dropped = forward.n_zero_weights_dropped
         return graph
 
     @classmethod
@@ -240,7 +242,7 @@ class Graph(Shown, Tabular):
         >>> Graph.from_scipy(np.array([[0, 2], [2, 0]])).weights
         array([2., 2.])
         """
-        return cls._build_from_both(convert.adjacency_entries(A))
+        return cls._take(convert.read_matrix(A)[0], lambda: convert.adjacency_entries(A))
 
     @classmethod
     def from_laplacian(cls, L: object) -> Self:
@@ -250,7 +252,7 @@ class Graph(Shown, Tabular):
         ----------
         L : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
             Rows must sum to zero up to rounding. An excess on the diagonal is a conductance to
-            ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
+            ground, not part of the graph: see `LaplacianSolver.from_sddm`.
 
         Examples
         --------
@@ -259,7 +261,8 @@ class Graph(Shown, Tabular):
         >>> Graph.from_laplacian(np.array([[2, -2], [-2, 2]])).weights
         array([2., 2.])
         """
-        return cls._build_from_both(convert.laplacian_entries(L))
+        built, excess = convert.read_matrix(L, laplacian=True)
+        return cls._take(None if excess.any() else built, lambda: convert.laplacian_entries(L))
 
     @classmethod
     def from_networkx(cls, G: object, *, weight: str | None = "weight") -> Self:
@@ -391,7 +394,9 @@ class Graph(Shown, Tabular):
         >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], [5.0, 5.0, 2.0, 2.0]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([5., 2.]))
         """
-        return cls._build_from_both(convert.edge_index_entries(edge_index, edge_weight, n_nodes))
+        entries = convert.edge_index_entries(edge_index, edge_weight, n_nodes)
+        cls._build(*entries[:5])  # raises errors about single entries
+        return cls._take(convert.read_matrix(entries.matrix())[0], lambda: entries)
 
     @property
     def n_nodes(self) -> int:
