@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -57,22 +58,40 @@ class DegreeQueue {
   std::int32_t lowest_ = 0;
 };
 
+// What eliminated rows leave between two others; a ground if u = v.
+template <class Real>
+struct Fill {
+  std::int32_t u;
+  std::int32_t v;
+  Real weight;
+};
+
+// The rows of one piece, in rising order; where each row is among those of its piece; and what earlier pieces have left.
+template <class Real>
+struct Piece {
+  const Matrix& matrix;
+  std::span<const std::int32_t> tree;
+  std::span<const std::int32_t> place;
+  std::span<const std::int32_t> rows;
+  std::vector<Fill<Real>> fill;
+};
+
+// Nodes are the rows of the piece, then those of its halo, which are not eliminated.
 template <class Real>
 class Elimination {
  public:
-  Elimination(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
-              const EliminationOptions& options)
-      : graph_(graph), relabel_(relabel), options_(options) {
-    resize_huge(nodes_, graph.n);
-    load(ground);
+  Elimination(const Piece<Real>& piece, const EliminationOptions& options)
+      : rows_(piece.rows), size_(static_cast<std::int32_t>(rows_.size())), options_(options) {
+    std::visit([&](const auto& weight) { load(piece, weight.data()); }, piece.matrix.weight);
   }
 
-  Factor<Real> run() {
-    const std::int32_t n = graph_.n;
-    factor_.order.resize(n);
-    factor_.count.reserve(n);
-    factor_.inverse_diagonal.reserve(n);
-    const auto guess = static_cast<std::size_t>(graph_.entries() / 2 + graph_.entries() / 4 + n);
+  // `left` receives what is left between the rows of the halo. The rows of the columns are still numbers of nodes.
+  FactorPiece<Real> run(std::vector<Fill<Real>>& left) {
+    const std::int64_t entries = std::ssize(pool_);
+    factor_.order.resize(size_);
+    factor_.count.reserve(size_);
+    factor_.inverse_diagonal.reserve(size_);
+    const auto guess = static_cast<std::size_t>(entries * 3 / 5 + size_);
     reserve_huge(factor_.row, guess);
     reserve_huge(factor_.coefficient, guess);
 
@@ -90,13 +109,21 @@ class Elimination {
         continue;
       }
       eliminate(v);
-      factor_.order[eliminated++] = v;
+      factor_.order[eliminated++] = rows_[v];
+    }
+    for (std::int64_t k = size_; k < std::ssize(nodes_); ++k) {
+      const std::int32_t u = factor_.halo[k - size_];
+      if (nodes_[k].ground > 0) left.push_back({u, u, nodes_[k].ground});
+      for (std::int32_t e = 0; e < nodes_[k].size; ++e) {
+        const Entry& entry = pool_[nodes_[k].begin + e];
+        if (entry.node > k) left.push_back({u, factor_.halo[entry.node - size_], entry.weight});
+      }
     }
     return std::move(factor_);
   }
 
  private:
-  using Coefficient = typename Factor<Real>::Coefficient;
+  using Coefficient = typename FactorPiece<Real>::Coefficient;
   struct Entry {
     std::int32_t node;
     Real weight;
@@ -105,11 +132,11 @@ class Elimination {
   // and size <= capacity, degree <= size, and the parallel edges to one neighbour are no more than the entries.
   struct Node {
     std::int64_t begin;       // of its entries in the pool
-    std::int32_t size;        // entries, some of them to eliminated nodes
+    std::int32_t size = 0;    // entries, some of them to eliminated nodes
     std::int32_t capacity;
     std::int32_t degree;      // live entries, parallel ones counted; -1 once eliminated
     std::int32_t mark = -1;   // position among the neighbours being gathered
-    std::int32_t queued = 0;  // bucket where the node waits
+    std::int32_t queued = -1;  // bucket where the node waits; -1: it is not eliminated
     Real ground = 0;
   };
   struct Neighbour {
@@ -125,34 +152,66 @@ class Elimination {
   // In longer lists a dead entry is not searched for; the next clean-up removes it.
   static constexpr std::int32_t kSearchLimit = 48;
 
-  void load(const double* ground) {
-    const std::int32_t n = graph_.n;
-    std::vector<std::int32_t> number(n);
-    for (std::int32_t k = 0; k < n; ++k) number[relabel_[k]] = k;
-    const int copies = options_.copies;
+  template <class Weight>
+  void load(const Piece<Real>& piece, const Weight* weight) {
+    const Matrix& a = piece.matrix;
+    const auto tree = piece.tree;
+    std::vector<std::int32_t>& halo = factor_.halo;
+    const std::int32_t own = tree.empty() ? 0 : tree[rows_[0]];
+    const auto part = [&](std::int32_t row) { return tree.empty() ? 0 : tree[row]; };
+    const auto node_of = [&](std::int32_t row) {
+      if (part(row) == own) return tree.empty() ? row : piece.place[row];
+      return size_ + static_cast<std::int32_t>(std::lower_bound(halo.begin(), halo.end(), row) - halo.begin());
+    };
+    // Calls f(node, row of the other, weight, copies) for all edges, from those of their ends that are in the piece.
+    const auto each_entry = [&](auto&& f) {
+      for (std::int32_t k = 0; k < size_; ++k) {
+        for (std::int64_t e = a.start[rows_[k]]; e < a.start[rows_[k] + 1]; ++e) {
+          if (part(a.index[e]) <= own) f(k, a.index[e], static_cast<Real>(static_cast<double>(weight[e]) / options_.copies), options_.copies);
+        }
+      }
+      for (const Fill<Real>& edge : piece.fill) {
+        if (edge.u == edge.v) continue;
+        if (part(edge.u) == own) f(piece.place[edge.u], edge.v, edge.weight, 1);
+        if (part(edge.v) == own) f(piece.place[edge.v], edge.u, edge.weight, 1);
+      }
+    };
+    if (!tree.empty()) {
+      each_entry([&](std::int32_t, std::int32_t row, Real, int) {
+        if (tree[row] != own) halo.push_back(row);
+      });
+      std::sort(halo.begin(), halo.end());
+      halo.erase(std::unique(halo.begin(), halo.end()), halo.end());
+    }
+    resize_huge(nodes_, rows_.size() + halo.size());
+    std::vector<std::int64_t> degree(nodes_.size(), 0);
+    each_entry([&](std::int32_t k, std::int32_t row, Real, int copies) {
+      degree[k] += copies;
+      if (part(row) != own) degree[node_of(row)] += copies;
+    });
     std::int64_t room = 0;
-    for (std::int32_t k = 0; k < n; ++k) {
-      const std::int32_t u = relabel_[k];
-      const std::int64_t degree = (graph_.indptr[u + 1] - graph_.indptr[u]) * copies;
+    for (std::size_t k = 0; k < nodes_.size(); ++k) {
       nodes_[k].begin = room;
-      nodes_[k].capacity = room_for(degree + degree / 4 + 2);
-      nodes_[k].size = nodes_[k].degree = static_cast<std::int32_t>(degree);
+      nodes_[k].capacity = room_for(degree[k] + degree[k] / 4 + 2);
+      nodes_[k].degree = static_cast<std::int32_t>(degree[k]);
       room += nodes_[k].capacity;
-      if (ground != nullptr) nodes_[k].ground = static_cast<Real>(ground[u] * options_.scale);
     }
     reserve_huge(pool_, room + room / 4);
     pool_.resize(room);
-    for (std::int32_t k = 0; k < n; ++k) {
-      const std::int32_t u = relabel_[k];
-      Entry* out = pool_.data() + nodes_[k].begin;
-      for (std::int64_t e = graph_.indptr[u]; e < graph_.indptr[u + 1]; ++e) {
-        const std::int32_t v = graph_.indices[e];
-        const Entry entry{number[v],
-                          static_cast<Real>(graph_.weights[e] * options_.scale / copies)};
-        for (int c = 0; c < copies; ++c) *out++ = entry;
+    each_entry([&](std::int32_t k, std::int32_t row, Real weight_of_one, int copies) {
+      const std::int32_t other = node_of(row);
+      for (int c = 0; c < copies; ++c) {
+        pool_[nodes_[k].begin + nodes_[k].size++] = {other, weight_of_one};
+        if (other >= size_) pool_[nodes_[other].begin + nodes_[other].size++] = {k, weight_of_one};
       }
+    });
+    for (std::int32_t k = 0; k < size_; ++k) {
+      if (!a.ground.empty()) nodes_[k].ground = static_cast<Real>(a.ground[rows_[k]]);
       nodes_[k].queued = DegreeQueue::bucket_of(nodes_[k].degree);
       queue_.push(k, nodes_[k].queued);
+    }
+    for (const Fill<Real>& edge : piece.fill) {
+      if (edge.u == edge.v) nodes_[piece.place[edge.u]].ground += edge.weight;
     }
   }
 
@@ -268,7 +327,7 @@ class Elimination {
       sum += items_[i].weight;
     }
     freed_.assign(neighbours_.size(), false);
-    std::uint64_t stream = hash(options_.seed, static_cast<std::uint64_t>(v));
+    std::uint64_t stream = hash(options_.seed, static_cast<std::uint64_t>(rows_[v]));
     for (std::size_t i = 0; i + 1 < d; ++i) {
       stream += 0x9e3779b97f4a7c15u;
       const double target = uniform(mix(stream)) * later_[i];
@@ -370,13 +429,13 @@ class Elimination {
     }
   }
 
-  const CsrView& graph_;
-  std::span<const std::int32_t> relabel_;
+  std::span<const std::int32_t> rows_;
+  std::int32_t size_;
   EliminationOptions options_;
   std::vector<Node> nodes_;
   std::vector<Entry> pool_;
   DegreeQueue queue_;
-  Factor<Real> factor_;
+  FactorPiece<Real> factor_;
   std::vector<Neighbour> neighbours_;
   std::vector<Item> items_;
   std::vector<double> later_;
@@ -386,14 +445,58 @@ class Elimination {
 }  // namespace
 
 template <class Real>
-Factor<Real> approximate_cholesky(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
-                                  const EliminationOptions& options) {
-  return Elimination<Real>(graph, ground, relabel, options).run();
+Factor<Real> approximate_cholesky(const Matrix& matrix, std::span<const std::int32_t> tree,
+                                  const EliminationOptions& options, Crew& crew) {
+  // Pieces have the numbers of a binary tree, in which those of children are twice as large; rows are sorted by piece.
+  const std::int32_t last = tree.empty() ? 1 : *std::max_element(tree.begin(), tree.end());
+  std::vector<std::int64_t> first(last + 2, 0);
+  for (const std::int32_t piece : tree) ++first[piece + 1];
+  if (tree.empty()) first[2] = matrix.n;
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::int32_t> rows(matrix.n), place(tree.size());
+  std::vector<std::int64_t> next(first);
+  for (std::int32_t k = 0; k < matrix.n; ++k) {
+    const std::int32_t piece = tree.empty() ? 1 : tree[k];
+    if (!tree.empty()) place[k] = static_cast<std::int32_t>(next[piece] - first[piece]);
+    rows[next[piece]++] = k;
+  }
+  Factor<Real> factor;
+  factor.level.push_back(0);
+  std::vector<std::vector<Fill<Real>>> fill(last + 1);
+  for (std::int32_t begin = std::bit_floor(static_cast<std::uint32_t>(last)), end = last + 1; begin > 0;
+       end = begin, begin /= 2) {
+    std::vector<FactorPiece<Real>> pieces(end - begin);
+    std::vector<std::vector<Fill<Real>>> left(end - begin);
+    crew.run(end - begin, [&](std::int64_t k) {
+      const std::int64_t id = begin + k;
+      const std::span mine = std::span<const std::int32_t>(rows).subspan(first[id], first[id + 1] - first[id]);
+      if (mine.empty() && last > 1) return;
+      Piece<Real> piece{matrix, tree, place, mine, std::move(fill[id])};
+      pieces[k] = Elimination<Real>(piece, options).run(left[k]);
+    });
+    for (const auto& edges : left) {
+      for (const Fill<Real>& edge : edges) fill[std::max(tree[edge.u], tree[edge.v])].push_back(edge);
+    }
+    for (auto& piece : pieces) {
+      piece.slot = static_cast<std::int32_t>(matrix.n + factor.slots);
+      factor.slots += std::ssize(piece.halo);
+      factor.pieces.push_back(std::move(piece));
+    }
+    factor.level.push_back(factor.pieces.size());
+  }
+  if (tree.empty()) return factor;
+  crew.run(std::ssize(factor.pieces), [&](std::int64_t k) {
+    FactorPiece<Real>& piece = factor.pieces[k];
+    const auto size = static_cast<std::int32_t>(piece.order.size());
+    const std::int32_t* own = rows.data() + (size > 0 ? first[tree[piece.order[0]]] : 0);
+    for (std::int32_t& row : piece.row) row = row < size ? own[row] : piece.slot + row - size;
+  });
+  return factor;
 }
 
-template Factor<float> approximate_cholesky(const CsrView&, const double*, std::span<const std::int32_t>,
-                                            const EliminationOptions&);
-template Factor<double> approximate_cholesky(const CsrView&, const double*, std::span<const std::int32_t>,
-                                             const EliminationOptions&);
+template Factor<float> approximate_cholesky(const Matrix&, std::span<const std::int32_t>, const EliminationOptions&,
+                                            Crew&);
+template Factor<double> approximate_cholesky(const Matrix&, std::span<const std::int32_t>, const EliminationOptions&,
+                                             Crew&);
 
 }  // namespace ohm

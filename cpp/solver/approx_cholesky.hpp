@@ -12,11 +12,14 @@
 //  - no subtraction anywhere: weights keep their relative accuracy (as in the GTH algorithm);
 //  - a column's largest coefficient is not stored but is one minus the others, so that rounded
 //    coefficients still conserve current and keep constants exactly: without it, the rounding
-//    of a heavy column is a spurious ground that drowns the light edges.
+//    of a heavy column is a spurious ground that drowns the light edges;
+//  - in a large graph with small separators, pieces of it are eliminated, and substituted, side by side. Their rows do
+//    not meet: what a piece adds to rows of separators waits in its halo. So the factor does not depend on the threads.
 #pragma once
 
+#include "base/parallel.hpp"
 #include "base/simd.hpp"
-#include "graph/csr.hpp"
+#include "solver/matrix.hpp"
 
 #include <bit>
 #include <cmath>
@@ -44,40 +47,54 @@ class Brief {
   std::uint16_t bits_ = 0;
 };
 
-// L + D ~ C diag(1/inverse_diagonal) C', where C is unit lower triangular if its rows are in the order of elimination.
+// Columns of a factor L + D ~ C diag(1/inverse_diagonal) C', where C is unit lower triangular if its rows are in the
+// order of elimination: the pieces one after another.
 // The k-th column belongs to row order[k] and has -coefficient at `count[k]` rows, all eliminated later; the columns
 // are concatenated. The last entry of a column is its heaviest neighbour, encoded as follows: a value -g with the sign
 // bit set means 1 - g - (sum of the others), where g is the fraction of the ground; any other value is the coefficient
 // itself.
 template <class Weight>
-struct Factor {
+struct FactorPiece {
   using Coefficient = std::conditional_t<sizeof(Weight) == sizeof(float), Brief, Weight>;
   std::vector<std::int32_t> order;
   std::vector<std::int32_t> count;
   std::vector<Weight> inverse_diagonal;  // 0 for the last node of a component without ground
   std::vector<std::int32_t> row;
   std::vector<Coefficient> coefficient;
-  std::int64_t entries() const { return static_cast<std::int64_t>(row.size()); }
+  // Rows of later pieces, to which the columns refer as slot, slot + 1, ...: places in vectors behind all n rows.
+  std::vector<std::int32_t> halo;
+  std::int32_t slot = 0;
+  std::int64_t entries() const { return std::ssize(row); }
+};
+
+template <class Weight>
+struct Factor {
+  std::vector<FactorPiece<Weight>> pieces;
+  std::vector<std::size_t> level;  // pieces level[k] .. level[k + 1] - 1 do not depend on one another
+  std::int64_t slots = 0;          // of all halos
+  std::int64_t entries() const {
+    std::int64_t sum = 0;
+    for (const auto& piece : pieces) sum += piece.entries();
+    return sum;
+  }
 };
 
 struct EliminationOptions {
   std::uint64_t seed = 0;
   // Copies that an edge is split into before sampling: 1 is AC; 2 is AC2, which is larger and more accurate.
   int copies = 1;
-  // The factor is that of scale * (L + D): keeps the weights in the range of Real.
-  double scale = 1.0;
   // The most entries at one node, which are counted in 32 bits. More are a std::length_error.
   std::int32_t most_entries = std::numeric_limits<std::int32_t>::max();
 };
 
-// Rows are the graph's nodes renumbered: row k is node relabel[k].
+// `tree` has the piece of each row, as `dissect` returns it (ordering.hpp); if it is empty, there is one piece.
 template <class Weight>
-Factor<Weight> approximate_cholesky(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
-                                  const EliminationOptions& options);
+Factor<Weight> approximate_cholesky(const Matrix& matrix, std::span<const std::int32_t> tree,
+                                    const EliminationOptions& options, Crew& crew = alone);
 
 // y <- C^-1 y, one column with entries begin..end, on vectors whose rows are `Row`.
 template <class Row, class Value, class Weight>
-OHM_INLINE void forward_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+OHM_INLINE void forward_column(const FactorPiece<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
                                Row* y) {
   if (begin == end) return;
   const std::int64_t last = end - 1;
@@ -101,7 +118,7 @@ OHM_INLINE void forward_column(const Factor<Weight>& factor, std::int64_t k, std
 
 // y <- C'^-1 D^-1 y, one column.
 template <class Row, class Value, class Weight>
-OHM_INLINE void backward_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+OHM_INLINE void backward_column(const FactorPiece<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
                                 Row* y) {
   Row sum = static_cast<Value>(factor.inverse_diagonal[k]) * y[factor.order[k]];
   if (begin < end) {

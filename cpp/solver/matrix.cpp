@@ -4,9 +4,11 @@
 #include "graph/components.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <numeric>
 
 namespace ohm {
@@ -92,37 +94,54 @@ void cut_chunks(Matrix& a) {
 
 }  // namespace
 
-WeightRange weight_range(const CsrView& graph, const double* ground) {
+WeightRange weight_range(const CsrView& graph, const double* ground, Crew& crew) {
   double largest = 0.0;
   double smallest = std::numeric_limits<double>::infinity();
-  const auto take = [&](double value) {
-    largest = std::max(largest, value);
-    if (value > 0.0) smallest = std::min(smallest, value);
+  std::mutex guard;
+  const auto take = [&](std::span<const double> values) {
+    for_blocks(crew, std::ssize(values), [&](std::int64_t begin, std::int64_t end) {
+      double most = 0.0;
+      double least = std::numeric_limits<double>::infinity();
+      for (const double value : values.subspan(begin, end - begin)) {
+        most = std::max(most, value);
+        if (value > 0.0) least = std::min(least, value);
+      }
+      const std::lock_guard lock(guard);
+      largest = std::max(largest, most);
+      smallest = std::min(smallest, least);
+    });
   };
-  for (std::int64_t e = 0; e < graph.entries(); ++e) take(graph.weights[e]);
-  if (ground != nullptr) {
-    for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
-  }
+  take({graph.weights, static_cast<std::size_t>(graph.entries())});
+  if (ground != nullptr) take({ground, static_cast<std::size_t>(graph.n)});
   return weight_range(largest, smallest);
 }
 
-Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
+Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order, Crew& crew) {
   Matrix a;
   a.n = graph.n;
   a.order = std::move(order);
   const std::int64_t entries = graph.entries();
-  const WeightRange range = weight_range(graph, ground);
+  const WeightRange range = weight_range(graph, ground, crew);
   a.scale = range.scale;
   a.float_range = range.fits_float;
-  bool fits_float = true;
-  for (std::int64_t e = 0; e < entries && fits_float; ++e) {
-    const double w = graph.weights[e] * a.scale;
-    fits_float = static_cast<double>(static_cast<float>(w)) == w;
-  }
+  std::atomic<bool> fits_float = true;
+  for_blocks(crew, entries, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t e = begin; e < end && fits_float.load(std::memory_order_relaxed); ++e) {
+      const double w = graph.weights[e] * a.scale;
+      if (static_cast<double>(static_cast<float>(w)) != w) fits_float = false;
+    }
+  });
 
   std::vector<std::int32_t> number(a.n);
-  for (std::int32_t k = 0; k < a.n; ++k) number[a.order[k]] = k;
   a.start.resize(static_cast<std::size_t>(a.n) + 1);
+  for_blocks(crew, a.n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::int32_t u = a.order[k];
+      number[u] = static_cast<std::int32_t>(k);
+      a.start[k + 1] = graph.indptr[u + 1] - graph.indptr[u];
+    }
+  });
+  std::partial_sum(a.start.begin(), a.start.end(), a.start.begin());
   a.index.resize(entries);
   a.inverse_diagonal.resize(a.n);
   if (ground != nullptr) a.ground.resize(a.n);
@@ -132,20 +151,21 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
     a.weight = Buffer<double>(entries);
   }
   std::visit([&](auto& weight) {
-        std::int64_t out = 0;
-        for (std::int32_t k = 0; k < a.n; ++k) {
-          const std::int32_t u = a.order[k];
-          double diagonal = 0.0;
-          if (ground != nullptr) diagonal = a.ground[k] = ground[u] * a.scale;
-          for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e, ++out) {
-            const double w = graph.weights[e] * a.scale;
-            a.index[out] = number[graph.indices[e]];
-            weight[out] = static_cast<std::decay_t<decltype(weight[0])>>(w);
-            diagonal += w;
+        for_blocks(crew, a.n, [&](std::int64_t begin, std::int64_t end) {
+          std::int64_t out = a.start[begin];
+          for (std::int64_t k = begin; k < end; ++k) {
+            const std::int32_t u = a.order[k];
+            double diagonal = 0.0;
+            if (ground != nullptr) diagonal = a.ground[k] = ground[u] * a.scale;
+            for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e, ++out) {
+              const double w = graph.weights[e] * a.scale;
+              a.index[out] = number[graph.indices[e]];
+              weight[out] = static_cast<std::decay_t<decltype(weight[0])>>(w);
+              diagonal += w;
+            }
+            a.inverse_diagonal[k] = diagonal > 0.0 ? 1.0 / diagonal : 0.0;
           }
-          a.inverse_diagonal[k] = diagonal > 0.0 ? 1.0 / diagonal : 0.0;
-          a.start[k + 1] = out;
-        }
+        });
       },
       a.weight);
 

@@ -41,9 +41,9 @@ struct WeightRange {
   double scale = 1.0;      // a power of two that scales the largest to about one
   bool fits_float = true;  // after scaling, the smallest and its inverse are well within the range of float
 };
-WeightRange weight_range(const CsrView& graph, const double* ground);
+WeightRange weight_range(const CsrView& graph, const double* ground, Crew& crew = alone);
 
-Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
+Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order, Crew& crew = alone);
 // Without ground or renumbering.
 Matrix make_matrix(const Triangle& edges, std::span<const double> degree, Crew& crew = alone);
 

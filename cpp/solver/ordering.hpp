@@ -1,7 +1,9 @@
 // Breadth-first numbering: neighbours get close numbers, so that kernels find them in cache.
 #pragma once
 
+#include "base/parallel.hpp"
 #include "graph/csr.hpp"
+#include "solver/matrix.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -18,5 +20,13 @@ bool numbers_are_scattered(const CsrView& graph);
 
 // order[k] = node numbered k; components follow one another.
 std::vector<std::int32_t> bfs_order(const CsrView& graph);
+
+// Cuts a large graph into pieces that can be eliminated side by side, by nested dissection.
+//
+// The pieces are numbered as in a binary tree: separators are 1 (the last to be eliminated), 2 and 3, and so on; the
+// children of piece k, which it separates, are 2k and 2k + 1; the last level has the subdomains. Neighbours are in one
+// piece, or the piece of one is above that of the other. Returns the piece of each row; none if the graph is small, or
+// its separators would be large. Independent of the number of threads.
+std::vector<std::int32_t> dissect(const Matrix& matrix, Crew& crew);
 
 }  // namespace ohm

@@ -13,16 +13,42 @@ namespace {
 
 // z = M^-1 z if the preconditioner is a factor; false if it is not. A factor in double needs double vectors.
 template <class Value, int Width>
-bool substitute(const Preconditioner& preconditioner, std::int64_t n, Row<Value, Width>* z) {
+bool substitute(const Preconditioner& preconditioner, Crew& crew, Row<Value, Width>* z) {
   const auto solve = [&]<class Real>(const Factor<Real>* factor) {
     if (factor == nullptr) return false;
-    forward<Value, Real, Width>(*factor, n, z);
-    backward<Value, Real, Width>(*factor, n, z);
+    const auto run = [&](std::size_t level, auto&& f) {
+      const auto* first = factor->pieces.data() + factor->level[level];
+      crew.run(factor->level[level + 1] - factor->level[level], [&](std::int64_t k) { f(first[k]); });
+    };
+    const std::size_t levels = factor->level.size() - 1;
+    for (std::size_t level = 0; level < levels; ++level) {
+      run(level, [&](const FactorPiece<Real>& piece) {
+        std::fill_n(z + piece.slot, piece.halo.size(), Row<Value, Width>{});
+        forward<Value, Real, Width>(piece, z);
+      });
+      for (std::size_t k = factor->level[level]; k < factor->level[level + 1]; ++k) {
+        const FactorPiece<Real>& piece = factor->pieces[k];
+        for (std::size_t i = 0; i < piece.halo.size(); ++i) z[piece.halo[i]] += z[piece.slot + i];
+      }
+    }
+    for (std::size_t level = levels; level-- > 0;) {
+      run(level, [&](const FactorPiece<Real>& piece) {
+        for (std::size_t i = 0; i < piece.halo.size(); ++i) z[piece.slot + i] = z[piece.halo[i]];
+        backward<Value, Real, Width>(piece, z);
+      });
+    }
     return true;
   };
   if (solve(std::get_if<Factor<float>>(&preconditioner))) return true;
   if constexpr (sizeof(Value) == sizeof(double)) return solve(std::get_if<Factor<double>>(&preconditioner));
   return false;
+}
+
+// The rows that vectors need behind their own.
+std::int64_t slots(const Preconditioner& preconditioner) {
+  if (const auto* factor = std::get_if<Factor<float>>(&preconditioner)) return factor->slots;
+  if (const auto* factor = std::get_if<Factor<double>>(&preconditioner)) return factor->slots;
+  return 0;
 }
 
 // One block of `Width` columns; Value is the type of the vectors.
@@ -42,7 +68,7 @@ class Block {
         reports_(reports),
         r_(a_.n),
         p_(a_.n),
-        z_(a_.n),
+        z_(a_.n + slots(preconditioner_)),
         x_(a_.n),
         cluster_sums_(count_clusters() + 1),
         partial_((a_.chunk.size() - 1) * Width),
@@ -217,9 +243,9 @@ class Block {
     }
   }
 
-  // z = M^-1 z, where z = r; returns r'z. Substitution is sequential: one thread does it.
+  // z = M^-1 z, where z = r; returns r'z.
   void precondition(double* rz) {
-    if (!substitute<Value, Width>(preconditioner_, a_.n, z_)) {
+    if (!substitute<Value, Width>(preconditioner_, crew_, z_)) {
       each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
       });
@@ -386,17 +412,18 @@ void pcg(const System& system, const Columns& columns, const SolveOptions& optio
   solve.operator()<double>();
 }
 
-void precondition(const System& system, const Columns& columns) {
+void precondition(const System& system, const Columns& columns, int threads) {
+  Crew crew(threads);
   const Matrix& a = system.matrix;
   const std::vector<double> mean_b =
       system.null_space.means(columns.b, columns.stride, static_cast<int>(columns.count));
-  std::vector<double> z(a.n);
+  std::vector<double> z(a.n + slots(system.preconditioner));
   for (std::int64_t c = 0; c < columns.count; ++c) {
     for (std::int64_t k = 0; k < a.n; ++k) {
       const std::int64_t node = a.order[k];
       z[k] = columns.b[node * columns.stride + c] - mean_b[system.null_space.component[node] * columns.count + c];
     }
-    if (!substitute<double, 1>(system.preconditioner, a.n, z.data())) {
+    if (!substitute<double, 1>(system.preconditioner, crew, z.data())) {
       for (std::int64_t k = 0; k < a.n; ++k) z[k] *= a.inverse_diagonal[k];
     }
     for (std::int64_t k = 0; k < a.n; ++k) columns.x[a.order[k] * columns.stride + c] = z[k] * a.scale;

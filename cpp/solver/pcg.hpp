@@ -47,6 +47,6 @@ struct SolveOptions {
 void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports);
 
 // x <- M^-1 b: the preconditioner alone, for scipy's Krylov methods.
-void precondition(const System& system, const Columns& columns);
+void precondition(const System& system, const Columns& columns, int threads);
 
 }  // namespace ohm

@@ -148,14 +148,15 @@ OHM_KERNEL void scale_by_diagonal(const Matrix& a, std::int32_t begin, std::int3
 constexpr std::int64_t kAhead = 12;
 
 template <class Weight, class Row>
-OHM_INLINE void fetch_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+OHM_INLINE void fetch_column(const FactorPiece<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
                              const Row* y) {
   __builtin_prefetch(y + factor.order[k]);
   for (std::int64_t e = begin; e < end; ++e) __builtin_prefetch(y + factor.row[e]);
 }
 
 template <class Value, class Weight, int Width>
-OHM_KERNEL void forward(const Factor<Weight>& factor, std::int64_t n, Row<Value, Width>* z) {
+OHM_KERNEL void forward(const FactorPiece<Weight>& factor, Row<Value, Width>* z) {
+  const std::int64_t n = std::ssize(factor.order);
   std::int64_t begin = 0;
   std::int64_t ahead = 0;
   for (std::int64_t k = -kAhead; k < n; ++k) {
@@ -172,7 +173,8 @@ OHM_KERNEL void forward(const Factor<Weight>& factor, std::int64_t n, Row<Value,
 
 // Second half of the preconditioner.
 template <class Value, class Weight, int Width>
-OHM_KERNEL void backward(const Factor<Weight>& factor, std::int64_t n, Row<Value, Width>* z) {
+OHM_KERNEL void backward(const FactorPiece<Weight>& factor, Row<Value, Width>* z) {
+  const std::int64_t n = std::ssize(factor.order);
   std::int64_t end = factor.entries();
   std::int64_t ahead = end;
   for (std::int64_t k = n - 1 + kAhead; k >= 0; --k) {

@@ -105,8 +105,9 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
       plan_ = Method::cholesky;
       plan_reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
     }
+    Crew crew(options_.threads);
+    matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order), crew);
     if (plan_ == Method::cholesky) use_factor();
-    matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
   }
   method_ = plan_;
   reason_ = plan_reason_;
@@ -114,8 +115,7 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
 
 void Solver::use_factor() {
   if (std::holds_alternative<std::monostate>(factor_)) {
-    const bool narrow = weight_range(graph_, ground_).fits_float;
-    factor_ = narrow ? build_factor<float>(1) : build_factor<double>(2);
+    factor_ = matrix_.float_range ? build_factor<float>(1) : build_factor<double>(2);
   }
   in_use_ = &factor_;
 }
@@ -127,9 +127,8 @@ void Solver::use_fine_factor() {
 
 template <class Real>
 Preconditioner Solver::build_factor(int copies) const {
-  const double scale = weight_range(graph_, ground_).scale;
-  return approximate_cholesky<Real>(graph_, ground_, matrix_.order,
-                                    {.seed = options_.seed, .copies = copies, .scale = scale});
+  Crew crew(options_.threads);
+  return approximate_cholesky<Real>(matrix_, dissect(matrix_, crew), {.seed = options_.seed, .copies = copies}, crew);
 }
 
 std::int64_t Solver::factor_entries() const {
@@ -274,7 +273,8 @@ void Solver::precondition(const Columns& columns) {
     const Stopwatch watch(setup_seconds_);
     use_factor();
   }
-  ohm::precondition({matrix_, null_, plan_ == Method::diagonal ? diagonal_ : factor_}, columns);
+  ohm::precondition({matrix_, null_, plan_ == Method::diagonal ? diagonal_ : factor_}, columns,
+                    options_.threads);
 }
 
 void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, Crew& crew, const Columns& columns) {
