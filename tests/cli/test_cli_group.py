@@ -94,11 +94,11 @@ def test_edges_have_one_option_or_key_for_each_field_of_read_options():
 
 def test_help_has_groups_and_shows_common_options_first():
     options = [one for one in main.commands["label"].params if isinstance(one, click.Option)]
-    assert len(options) <= 36
+    assert len(options) <= 37
     assert {one.group for one in options} == {
         "Input", "Output", "Method", "Time", "Continue", "Machine"
     }  # fmt: skip
-    assert sum(one.common for one in options) == 10
+    assert sum(one.common for one in options) == 11
     short, full = (invoke("label", how).output for how in ("--help", "--help-all"))
     for one in options:
         shown = f"  {one.get_help_record(click.Context(main.commands['label']))[0]}"

@@ -231,6 +231,6 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     assert ["Epsilon of H, estimated", epsilon] in page.tables[1]
     assert not any(row[0].startswith("Residual") for row in page.tables[1])
     suggested = model.suggest_labels(20)
-    assert [row[:2] for row in page.tables[2][1:]] == [
+    assert [row[:2] for row in page.tables[4][1:]] == [
         [str(found.node), found.reason] for found in suggested
     ]

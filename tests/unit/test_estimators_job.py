@@ -133,7 +133,7 @@ def test_streams_that_can_be_read_once():
         HFSClassifier(passes=2).fit_edges(iter([edges]), {0: 0, 9: 1})
     with pytest.raises(ValueError, match="predict needs points, but this estimator was fitted to"):
         once.predict(np.eye(3))
-    with pytest.raises(TypeError, match="edges are needed as a Graph, a tuple"):
+    with pytest.raises(TypeError, match="edges are needed, got int; give its"):
         HFSClassifier(passes=1).fit_edges(5, {0: 0, 1: 1})
 
 

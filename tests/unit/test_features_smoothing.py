@@ -175,8 +175,8 @@ def test_arguments_that_are_refused():
             smooth(path, X, gamma)
     with pytest.raises(ValueError, match=r"but rows\[0\] = 3"):
         smooth(path, X, rows=[3])
-    with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed, got list"):
-        smooth([([0], [1])], X)
+    with pytest.raises(TypeError, match="are needed, got int"):
+        smooth(3, X)
     with pytest.raises(MemoryError, match=r"dense, also if X is sparse; reduce the number of col"):
         smoothing.make_room(2**31, 2**31, np.dtype(np.float64))
 

@@ -215,7 +215,7 @@ def test_bad_arrays(tmp_path):
         ("*.nothing", {}, FileNotFoundError, "no file fits"),
         ("empty", {}, FileNotFoundError, "folder without files"),
         ([], {}, ValueError, "empty list"),
-        (3, {}, TypeError, "not from int"),
+        (3, {}, TypeError, "batches of edges are needed, got int"),
         ("e.csv", {"on_bad": "no"}, ValueError, "on_bad must be one of"),
         ("e.csv", {"format": "xls"}, ValueError, "format must be one of"),
         ("e.csv", {"id_type": "float"}, ValueError, "id_type must be one of"),
