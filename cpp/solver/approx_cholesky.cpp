@@ -4,8 +4,8 @@
 #include "base/rng.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -66,13 +66,23 @@ struct Fill {
   Real weight;
 };
 
-// The rows of one piece, in rising order; where each row is among those of its piece; and what earlier pieces have left.
+// What is known of the pieces.
 template <class Real>
-struct Piece {
+struct Pieces {
   const Matrix& matrix;
-  std::span<const std::int32_t> tree;
-  std::span<const std::int32_t> place;
-  std::span<const std::int32_t> rows;
+  std::span<const std::int32_t> tree;  // the piece of each row; empty if all are in piece 1
+  std::vector<std::int32_t> owner;     // the same, except that rows of high degree have moved up
+  std::vector<std::int32_t> place;     // of each row among those of its piece
+  std::vector<std::vector<std::int32_t>> rows;  // of each piece: its own, then those that have moved there
+  std::vector<std::int64_t> own;                // number of its own rows
+  std::vector<std::vector<Fill<Real>>> fill;    // what the pieces below have left
+  std::atomic<std::int64_t> slots;             // where the halo of the next piece begins
+};
+
+// What the elimination of a piece leaves.
+template <class Real>
+struct Left {
+  std::vector<std::int32_t> rows;
   std::vector<Fill<Real>> fill;
 };
 
@@ -80,15 +90,15 @@ struct Piece {
 template <class Real>
 class Elimination {
  public:
-  Elimination(const Piece<Real>& piece, const EliminationOptions& options)
-      : rows_(piece.rows), size_(static_cast<std::int32_t>(rows_.size())), options_(options) {
-    std::visit([&](const auto& weight) { load(piece, weight.data()); }, piece.matrix.weight);
+  Elimination(const Pieces<Real>& pieces, std::int32_t piece, const EliminationOptions& options)
+      : rows_(pieces.rows[piece]), size_(static_cast<std::int32_t>(rows_.size())), options_(options) {
+    std::visit([&](const auto& weight) { load(pieces, piece, weight.data()); }, pieces.matrix.weight);
   }
 
-  // `left` receives what is left between the rows of the halo. The rows of the columns are still numbers of nodes.
-  FactorPiece<Real> run(std::vector<Fill<Real>>& left) {
+  // Nodes of a degree above `most` are left.
+  FactorPiece<Real> run(std::int32_t most, std::atomic<std::int64_t>& slots, Left<Real>& left) {
     const std::int64_t entries = std::ssize(pool_);
-    factor_.order.resize(size_);
+    factor_.order.reserve(size_);
     factor_.count.reserve(size_);
     factor_.inverse_diagonal.reserve(size_);
     const auto guess = static_cast<std::size_t>(entries * 3 / 5 + size_);
@@ -97,8 +107,7 @@ class Elimination {
 
     std::int32_t v = 0;
     std::int32_t bucket = 0;
-    std::int32_t eliminated = 0;
-    while (queue_.pop(v, bucket)) {
+    while (queue_.pop(v, bucket) && bucket <= DegreeQueue::bucket_of(most)) {
       fetch_ahead();
       Node& node = nodes_[v];
       if (node.degree < 0 || node.queued != bucket) continue;
@@ -109,16 +118,21 @@ class Elimination {
         continue;
       }
       eliminate(v);
-      factor_.order[eliminated++] = rows_[v];
+      factor_.order.push_back(rows_[v]);
     }
-    for (std::int64_t k = size_; k < std::ssize(nodes_); ++k) {
-      const std::int32_t u = factor_.halo[k - size_];
-      if (nodes_[k].ground > 0) left.push_back({u, u, nodes_[k].ground});
-      for (std::int32_t e = 0; e < nodes_[k].size; ++e) {
-        const Entry& entry = pool_[nodes_[k].begin + e];
-        if (entry.node > k) left.push_back({u, factor_.halo[entry.node - size_], entry.weight});
+    const auto row_of = [&](std::int32_t k) { return k < size_ ? rows_[k] : factor_.halo[k - size_]; };
+    for (std::int32_t k = 0; k < std::ssize(nodes_); ++k) {
+      const Node& node = nodes_[k];
+      if (node.degree < 0) continue;
+      if (k < size_) left.rows.push_back(rows_[k]);
+      if (node.ground > 0) left.fill.push_back({row_of(k), row_of(k), node.ground});
+      for (std::int32_t e = 0; e < node.size; ++e) {
+        const auto [other, weight] = pool_[node.begin + e];
+        if (other > k && nodes_[other].degree >= 0) left.fill.push_back({row_of(k), row_of(other), weight});
       }
     }
+    factor_.slot = static_cast<std::int32_t>(slots.fetch_add(std::ssize(factor_.halo)));
+    for (std::int32_t& row : factor_.row) row = row < size_ ? rows_[row] : factor_.slot + row - size_;
     return std::move(factor_);
   }
 
@@ -153,42 +167,45 @@ class Elimination {
   static constexpr std::int32_t kSearchLimit = 48;
 
   template <class Weight>
-  void load(const Piece<Real>& piece, const Weight* weight) {
-    const Matrix& a = piece.matrix;
-    const auto tree = piece.tree;
+  void load(const Pieces<Real>& pieces, std::int32_t piece, const Weight* weight) {
+    const Matrix& a = pieces.matrix;
+    const bool whole = pieces.tree.empty();
+    const auto& fill = pieces.fill[piece];
     std::vector<std::int32_t>& halo = factor_.halo;
-    const std::int32_t own = tree.empty() ? 0 : tree[rows_[0]];
-    const auto part = [&](std::int32_t row) { return tree.empty() ? 0 : tree[row]; };
+    const auto is_own = [&](std::int32_t row) { return whole || pieces.owner[row] == piece; };
     const auto node_of = [&](std::int32_t row) {
-      if (part(row) == own) return tree.empty() ? row : piece.place[row];
+      if (is_own(row)) return whole ? row : pieces.place[row];
       return size_ + static_cast<std::int32_t>(std::lower_bound(halo.begin(), halo.end(), row) - halo.begin());
     };
     // Calls f(node, row of the other, weight, copies) for all edges, from those of their ends that are in the piece.
     const auto each_entry = [&](auto&& f) {
-      for (std::int32_t k = 0; k < size_; ++k) {
+      for (std::int32_t k = 0; k < pieces.own[piece]; ++k) {
         for (std::int64_t e = a.start[rows_[k]]; e < a.start[rows_[k] + 1]; ++e) {
-          if (part(a.index[e]) <= own) f(k, a.index[e], static_cast<Real>(static_cast<double>(weight[e]) / options_.copies), options_.copies);
+          if (!whole && pieces.tree[a.index[e]] > piece) continue;  // a piece below has seen it
+          f(k, a.index[e], static_cast<Real>(static_cast<double>(weight[e]) / options_.copies), options_.copies);
         }
       }
-      for (const Fill<Real>& edge : piece.fill) {
+      for (const Fill<Real>& edge : fill) {
         if (edge.u == edge.v) continue;
-        if (part(edge.u) == own) f(piece.place[edge.u], edge.v, edge.weight, 1);
-        if (part(edge.v) == own) f(piece.place[edge.v], edge.u, edge.weight, 1);
+        if (is_own(edge.u)) f(pieces.place[edge.u], edge.v, edge.weight, 1);
+        if (is_own(edge.v)) f(pieces.place[edge.v], edge.u, edge.weight, 1);
       }
     };
-    if (!tree.empty()) {
-      each_entry([&](std::int32_t, std::int32_t row, Real, int) {
-        if (tree[row] != own) halo.push_back(row);
-      });
-      std::sort(halo.begin(), halo.end());
-      halo.erase(std::unique(halo.begin(), halo.end()), halo.end());
-    }
-    resize_huge(nodes_, rows_.size() + halo.size());
-    std::vector<std::int64_t> degree(nodes_.size(), 0);
+    std::vector<std::int64_t> degree(size_, 0);
+    std::vector<std::int32_t> others;  // ends outside of the piece
     each_entry([&](std::int32_t k, std::int32_t row, Real, int copies) {
       degree[k] += copies;
-      if (part(row) != own) degree[node_of(row)] += copies;
+      if (!is_own(row)) others.insert(others.end(), copies, row);
     });
+    std::sort(others.begin(), others.end());
+    for (std::size_t k = 0; k < others.size(); ++k) {
+      if (k == 0 || others[k] != others[k - 1]) {
+        halo.push_back(others[k]);
+        degree.push_back(0);
+      }
+      ++degree.back();
+    }
+    resize_huge(nodes_, degree.size());
     std::int64_t room = 0;
     for (std::size_t k = 0; k < nodes_.size(); ++k) {
       nodes_[k].begin = room;
@@ -206,12 +223,12 @@ class Elimination {
       }
     });
     for (std::int32_t k = 0; k < size_; ++k) {
-      if (!a.ground.empty()) nodes_[k].ground = static_cast<Real>(a.ground[rows_[k]]);
+      if (!a.ground.empty() && k < pieces.own[piece]) nodes_[k].ground = static_cast<Real>(a.ground[rows_[k]]);
       nodes_[k].queued = DegreeQueue::bucket_of(nodes_[k].degree);
       queue_.push(k, nodes_[k].queued);
     }
-    for (const Fill<Real>& edge : piece.fill) {
-      if (edge.u == edge.v) nodes_[piece.place[edge.u]].ground += edge.weight;
+    for (const Fill<Real>& edge : fill) {
+      if (edge.u == edge.v) nodes_[pieces.place[edge.u]].ground += edge.weight;
     }
   }
 
@@ -447,50 +464,47 @@ class Elimination {
 template <class Real>
 Factor<Real> approximate_cholesky(const Matrix& matrix, std::span<const std::int32_t> tree,
                                   const EliminationOptions& options, Crew& crew) {
-  // Pieces have the numbers of a binary tree, in which those of children are twice as large; rows are sorted by piece.
   const std::int32_t last = tree.empty() ? 1 : *std::max_element(tree.begin(), tree.end());
-  std::vector<std::int64_t> first(last + 2, 0);
-  for (const std::int32_t piece : tree) ++first[piece + 1];
-  if (tree.empty()) first[2] = matrix.n;
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<std::int32_t> rows(matrix.n), place(tree.size());
-  std::vector<std::int64_t> next(first);
-  for (std::int32_t k = 0; k < matrix.n; ++k) {
-    const std::int32_t piece = tree.empty() ? 1 : tree[k];
-    if (!tree.empty()) place[k] = static_cast<std::int32_t>(next[piece] - first[piece]);
-    rows[next[piece]++] = k;
-  }
+  Pieces<Real> pieces{.matrix = matrix,
+                      .tree = tree,
+                      .owner = {tree.begin(), tree.end()},
+                      .place = std::vector<std::int32_t>(tree.size()),
+                      .rows = std::vector<std::vector<std::int32_t>>(last + 1),
+                      .own = {},
+                      .fill = std::vector<std::vector<Fill<Real>>>(last + 1),
+                      .slots = matrix.n};
+  const auto append = [&](std::int32_t row, std::int32_t piece) {
+    if (!tree.empty()) pieces.place[row] = static_cast<std::int32_t>(pieces.rows[piece].size());
+    pieces.rows[piece].push_back(row);
+  };
+  for (std::int32_t k = 0; k < matrix.n; ++k) append(k, tree.empty() ? 1 : tree[k]);
+  for (const auto& rows : pieces.rows) pieces.own.push_back(std::ssize(rows));
   Factor<Real> factor;
   factor.level.push_back(0);
-  std::vector<std::vector<Fill<Real>>> fill(last + 1);
-  for (std::int32_t begin = std::bit_floor(static_cast<std::uint32_t>(last)), end = last + 1; begin > 0;
-       end = begin, begin /= 2) {
-    std::vector<FactorPiece<Real>> pieces(end - begin);
-    std::vector<std::vector<Fill<Real>>> left(end - begin);
-    crew.run(end - begin, [&](std::int64_t k) {
-      const std::int64_t id = begin + k;
-      const std::span mine = std::span<const std::int32_t>(rows).subspan(first[id], first[id + 1] - first[id]);
-      if (mine.empty() && last > 1) return;
-      Piece<Real> piece{matrix, tree, place, mine, std::move(fill[id])};
-      pieces[k] = Elimination<Real>(piece, options).run(left[k]);
+  // As when all rows are eliminated in the order of their degrees, those of high degree wait: iterations would double
+  // on graphs with hubs, or on roads.
+  const std::int64_t high = 3 * options.copies * std::ssize(matrix.index) / std::max(1, matrix.n);
+  for (auto begin = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(last))); begin > 0; begin /= 2) {
+    const std::int64_t most = begin == 1 ? std::numeric_limits<std::int32_t>::max() : high;
+    std::vector<Left<Real>> left(begin);
+    factor.pieces.resize(factor.pieces.size() + begin);
+    FactorPiece<Real>* found = factor.pieces.data() + factor.level.back();
+    crew.run(begin, [&](std::int64_t k) {
+      const auto piece = static_cast<std::int32_t>(begin + k);
+      if (begin > 1 && (piece > last || pieces.rows[piece].empty())) return;
+      found[k] = Elimination<Real>(pieces, piece, options).run(static_cast<std::int32_t>(most), pieces.slots, left[k]);
     });
-    for (const auto& edges : left) {
-      for (const Fill<Real>& edge : edges) fill[std::max(tree[edge.u], tree[edge.v])].push_back(edge);
+    for (std::int32_t k = 0; k < begin; ++k) {
+      for (const std::int32_t row : left[k].rows) append(row, pieces.owner[row] = (begin + k) / 2);
     }
-    for (auto& piece : pieces) {
-      piece.slot = static_cast<std::int32_t>(matrix.n + factor.slots);
-      factor.slots += std::ssize(piece.halo);
-      factor.pieces.push_back(std::move(piece));
+    for (const auto& each : left) {
+      for (const Fill<Real>& edge : each.fill) {
+        pieces.fill[std::max(pieces.owner[edge.u], pieces.owner[edge.v])].push_back(edge);
+      }
     }
     factor.level.push_back(factor.pieces.size());
   }
-  if (tree.empty()) return factor;
-  crew.run(std::ssize(factor.pieces), [&](std::int64_t k) {
-    FactorPiece<Real>& piece = factor.pieces[k];
-    const auto size = static_cast<std::int32_t>(piece.order.size());
-    const std::int32_t* own = rows.data() + (size > 0 ? first[tree[piece.order[0]]] : 0);
-    for (std::int32_t& row : piece.row) row = row < size ? own[row] : piece.slot + row - size;
-  });
+  factor.slots = pieces.slots - matrix.n;
   return factor;
 }
 

@@ -39,7 +39,9 @@ int ball_radius(const CsrView& graph) {
 bool numbers_are_scattered(const CsrView& graph) {
   // A mean distance of 2^15 numbers is 256 KiB of doubles: neighbours still meet in the L2 cache. A sample of rows is
   // enough to see it.
-  constexpr std::int64_t kMeanDistance = 1 << 15;
+  std::int64_t most = 1 << 15;
+  // Cells of nodes with near numbers are the start of a dissection.
+  if (graph.n >= kLeastDissected) most = std::min<std::int64_t>(most, graph.n / 64);
   const std::int32_t step = std::max(1, graph.n / 20000);
   std::int64_t distance = 0;
   std::int64_t entries = 0;
@@ -49,7 +51,7 @@ bool numbers_are_scattered(const CsrView& graph) {
       ++entries;
     }
   }
-  return distance > kMeanDistance * entries;
+  return distance > most * entries;
 }
 
 std::vector<std::int32_t> bfs_order(const CsrView& graph) {
@@ -205,12 +207,12 @@ class Cells {
 }  // namespace
 
 std::vector<std::int32_t> dissect(const Matrix& a, Crew& crew) {
-  constexpr std::int32_t kLeafRows = 1 << 12;  // on average, at least
+  constexpr std::int32_t kLeafRows = kLeastDissected / 2;  // on average, at least
   constexpr std::int32_t kMostLeaves = 16;
   constexpr std::int64_t kSeparatorShare = 5;  // at most one in so many rows
   std::int32_t leaves = std::min(kMostLeaves, a.n / kLeafRows);
   leaves = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(leaves)));
-  if (leaves < 2 || a.n > std::numeric_limits<std::int32_t>::max() / 2) return {};
+  if (a.n < kLeastDissected || a.n > std::numeric_limits<std::int32_t>::max() / 2) return {};
   Cells cells(a, crew);
   std::vector<std::int32_t> all(cells.size());
   std::iota(all.begin(), all.end(), 0);

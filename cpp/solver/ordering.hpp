@@ -10,6 +10,9 @@
 
 namespace ohm {
 
+// Smaller graphs are not dissected.
+constexpr std::int32_t kLeastDissected = 1 << 14;
+
 // Steps that a breadth-first search takes to reach 1/64 of the nodes (at most 2^14). It is small if the graph expands
 // like a random graph, and large if the graph is like a mesh. On a mesh, diagonal scaling converges slowly and numbers
 // can be made local.
