@@ -14,7 +14,6 @@
 #include "points/panels.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -16,14 +16,12 @@
 #include "graph/csr.hpp"
 #include "graph/edges.hpp"
 #include "sampling/rows.hpp"
-#include "sampling/window_thinning.hpp"
 
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
-#include <vector>
 
 namespace ohm {
 

@@ -2,7 +2,6 @@
 
 #include "graph/components.hpp"
 #include "solver/direct.hpp"
-#include "solver/matrix.hpp"
 #include "check.hpp"
 #include "graphs.hpp"
 

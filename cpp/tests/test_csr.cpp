@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <random>
-#include <span>
 #include <utility>
 
 #include "base/rng.hpp"

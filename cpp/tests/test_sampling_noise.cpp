@@ -1,6 +1,5 @@
 #include "sampling/sampling_noise.hpp"
 
-#include "base/rng.hpp"
 #include "check.hpp"
 
 #include <cmath>

@@ -1,7 +1,5 @@
 #include "solver/solver.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "check.hpp"
