@@ -22,7 +22,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("stable", [True, False])
-@pytest.mark.parametrize("gamma", [1e-9, 1e-6, 1e-2, 1.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("gamma", [1e-9, 1e-2, 1.0, 1e6, 1e9])
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_equals_exact_elimination(name, weights, gamma, stable):

@@ -65,9 +65,9 @@ class IdColumn(NamedTuple):
     missing: NDArray[np.bool_] | None = None
 
 
-def is_whole(value: Any) -> Any:
-    """Whether a float, or each of an array, is an integer that is the only one with this float."""
-    return (abs(value) <= EXACT) & (value == np.floor(value))
+def is_whole(value: float) -> bool:
+    """Whether a float is an integer, and so small that no other integer is the same float."""
+    return abs(value) <= EXACT and value % 1 == 0
 
 
 class FractionError(ValueError):
@@ -243,7 +243,7 @@ def _ids_from_floats(array: NDArray[Any], name: str) -> IdColumn:
     """Return ids that became floats because some are missing, or because weights are floats."""
     missing = np.isnan(array)
     whole = np.where(missing, 0, array)
-    bad = ~is_whole(whole)
+    bad = ~((np.abs(whole) <= EXACT) & (whole == np.floor(whole)))
     if bad.any():
         at = int(np.argmax(bad))
         raise FractionError(name, at, array[at])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param
-from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, ids_from_arrow, is_whole
+from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample
 from ohmlearn.reading.event_ids import NONE, hash_array
 from ohmlearn.reading.read_options import ReadOptions
@@ -473,7 +473,7 @@ def take_codes(array: Any) -> CodedIds | None:
 
 def whole_numbers(floats: NDArray[Any]) -> tuple[NDArray[np.int64], BadRows | None]:
     """Return floats as integers, with any value for bad ones, and which are bad."""
-    bad = ~is_whole(floats)
+    bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
 
     def explain(at: int) -> str:
         if np.isnan(floats[at]):
