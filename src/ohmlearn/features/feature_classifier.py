@@ -189,16 +189,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label.
     answered_ : ndarray of shape (n_nodes,)
-        Whether anything is known of a node: labels around it, or features. The others get the
-        proportions of the classes among the labels.
+        Whether a node has labels around it, or features. Others get the proportions of the labels.
     graph_ : Graph
         The graph in memory: all edges, or a sparsifier.
     degrees_ : ndarray of shape (n_nodes,)
         Degrees of all edges.
     sparsifier_ : StreamingSparsifier or None
-    nodes_ : NodeTable or None
-        The ids of the nodes, if the edges have ids.
-    n_features_in_ : int
+    nodes_ : NodeTable
+        The ids of the nodes, or their numbers if the edges have no ids.
 
     Examples
     --------
