@@ -1,6 +1,8 @@
 """scikit-learn's own checks, and the tools that estimators are used with."""
 
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.semi_supervised import LabelSpreading
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
+import ohmlearn
 from ohmlearn.estimators import HFSClassifier, HFSRegressor
 
 WEIGHTS = dict.fromkeys(
@@ -133,3 +136,43 @@ def test_new_points_have_the_mean_of_their_neighbours():
     values = model.transduction_
     expected_values = [(values[3] + 3 * values[5]) / 4, values[7]]
     np.testing.assert_allclose(model.predict(rows), expected_values)
+
+
+def test_odds_and_answers_of_fit(moons):
+    X, truth, _ = moons
+    y = np.where(np.arange(len(X)) < 20, truth, -1)
+    for labels in (y, np.where(np.arange(len(X)) % 40 == 3, 2, y)):  # two and three classes
+        model = HFSClassifier(random_state=0)
+        answers = model.fit_predict(X, labels)
+        assert np.array_equal(answers, model.transduction_)
+        p, odds = model.predict_proba(X), model.decision_function(X)
+        if odds.ndim == 1:
+            p, odds = p[:, 1], odds[:, np.newaxis]
+        np.testing.assert_allclose(1.0 / (1.0 + np.exp(-odds)).squeeze(), p, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kernel", "alpha", "max_iter"])
+def test_parameters_of_label_spreading_are_explained(name):
+    for kind in (HFSClassifier, HFSRegressor):
+        with pytest.raises(TypeError, match=f"has no parameter {name}; give "):
+            kind(**{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kernl'"):
+        HFSClassifier(kernl="rbf")
+
+
+def test_self_training_and_one_sample(moons):
+    X, truth, _ = moons
+    y = np.where(np.arange(len(X)) < 20, truth, -1)
+    model = SelfTrainingClassifier(HFSClassifier(random_state=0)).fit(X, y)
+    assert np.mean(model.predict(X) == truth) > 0.9
+    with pytest.raises(ValueError, match="minimum of 2 is required by HFSClassifier"):
+        HFSClassifier().fit(X[:1], [0])
+    assert HFSClassifier(random_state=0).fit(X[:2], [1, 0]).transduction_.tolist() == [1, 0]
+
+
+def test_signatures_name_types():
+    """No internals of numpy are printed, which take five lines."""
+    for name in ohmlearn.__all__:
+        function = getattr(ohmlearn, name)
+        if callable(function):
+            assert not re.search(r"_SupportsArray|ndarray\[tuple", str(inspect.signature(function)))

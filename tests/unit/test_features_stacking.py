@@ -6,6 +6,7 @@ import scipy.sparse
 from refuses import refuses
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 
 from ohmlearn import (
@@ -497,3 +498,23 @@ def test_reasons_are_what_experts_add():
     numbers.fit_edges(graph, X, {node: float(node) for node in y})
     why = numbers.explain(20)
     assert sum(why.experts.values()) == pytest.approx(numbers.transduction_[20], rel=1e-6)
+
+
+def test_folds_may_be_those_of_a_splitter(tmp_path):
+    graph = gallery.stochastic_blocks([20, 20], 0.4, bridges=10, random_state=0)
+    X = np.random.default_rng(0).standard_normal((40, 3)) + np.repeat([0, 2], 20)[:, np.newaxis]
+    y = dict(enumerate(np.repeat(["a", "b"], 20).tolist()[::2]))
+    y = {2 * node: label for node, label in y.items()}
+    splitter = KFold(4, shuffle=True, random_state=1)
+    models = [
+        GraphFeatureClassifier(graph=graph, cv=cv, random_state=0).fit(X, y)
+        for cv in (splitter, list(splitter.split(np.arange(20))))
+    ]
+    assert models[0].weights_ == models[1].weights_
+    assert len(models[0].labelled_) == 20
+    with pytest.raises(ValueError, match="cannot be saved"):
+        models[0].save(tmp_path / "model.ohm")
+    with refuses(parameter="cv"):
+        GraphFeatureClassifier(graph=graph, cv=ShuffleSplit(1)).fit(X, y)
+    with refuses(parameter="cv", value="1"):
+        GraphFeatureClassifier(graph=graph, cv=1).fit(X, y)

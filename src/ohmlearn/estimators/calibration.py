@@ -12,6 +12,8 @@ often than their probabilities say, and leaves less often. So exponents may firs
 power of the relative degree, the mean of `POWERS` weighted by likelihood. No class changes.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

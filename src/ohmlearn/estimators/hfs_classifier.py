@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from ohmlearn.checks.parameters import check_count, check_fraction
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.combination import Combination
-from ohmlearn.estimators.hfs_estimator import HFSEstimator
+from ohmlearn.estimators.hfs_estimator import HFSEstimator, with_hints
 from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.problem import ClassProblem
@@ -24,8 +24,10 @@ from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
 Floats = NDArray[np.float64]
+ClassPrior: TypeAlias = Sequence[float] | Floats | Mapping[Any, float] | Literal["labels"] | None
 
 
+@with_hints
 @dataclass(kw_only=True, eq=False, repr=False)
 class HFSClassifier(ClassifierMixin, HFSEstimator):
     """Labels all nodes of a graph from a few labelled ones.
@@ -34,28 +36,25 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     H, and a harmonic function on H gives the labels. More passes bring the answer close to that of
     the full graph, which is never stored. With ``epsilon=None`` all edges are kept in memory.
 
-    Three settings are methods of the literature: ``epsilon=None, normalization=None`` is HFS (Zhu
-    et al., 2003), ``epsilon=None, method="harmonic"`` is stable-HFS (Belkin et al., 2004), and
-    ``passes=1, method="harmonic"`` is Sparse-HFS (Calandriello et al., 2015, with ``gamma=1.0``).
+    ``epsilon=None, normalization=None`` is HFS (Zhu et al., 2003), ``epsilon=None,
+    method="harmonic"`` stable-HFS (Belkin et al., 2004), and ``passes=1, method="harmonic",
+    gamma=1.0`` Sparse-HFS (Calandriello et al., 2015).
 
-    Labels may be weighted by `sample_weight`, and need not be certain. The entry of a node in a
-    dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as
-    ``{"ham": 0.3, "spam": 0.7}``. Distributions of all nodes may also be a matrix y of shape
-    (n_nodes, n_classes); rows are divided by their sums, and rows with only 0 or NaN are
-    unlabelled. Several labels of a node count by their proportions, with their number as weight; a
-    warning reports nodes whose labels contradict each other.
+    Labels may be weighted by `sample_weight`, and need not be certain. A node of a dict of labels
+    may have a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as ``{"ham": 0.3,
+    "spam": 0.7}``; y may also be a matrix of distributions of shape (n_nodes, n_classes), in which
+    rows with only 0 or NaN are unlabelled. Several labels of a node count by their proportions,
+    with their number as weight; a warning reports nodes whose labels contradict each other.
 
     Parameters
     ----------
     affinity : {"knn", "rbf", "precomputed"} or callable
         How `fit` connects points: each to its nearest neighbours, all pairs with a Gaussian weight,
-        or by a matrix of weights passed as X. A function ``affinity(A, B)`` must return the weights
-        between the points A and B, a symmetric matrix if these are the same; A are all points of
-        `fit`, and B a block of them, or new points.
+        or by a matrix of weights or graph passed as X. A function ``affinity(A, B)`` returns the
+        weights between all points A of `fit` and a block B of them, or new points; it is symmetric.
     n_neighbors : int
         Number of neighbours for "knn", without the point itself, which LabelSpreading of
-        scikit-learn counts: its 7 are 6 here. Denser graphs are not always better: see
-        `suggest_neighbors`.
+        scikit-learn counts: its 7 are 6 here. `suggest_neighbors` compares numbers.
     weights : {"uniform", "gaussian"}
         Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last
         neighbour.
@@ -65,9 +64,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
         ``knn``) may miss some, but is faster for more than about 100,000 points.
     kernel_gamma : float, optional
-        How fast weights fall with the distance. For "rbf" it is what scikit-learn calls gamma, 1 /
-        (n_features * variance) by default. For "knn" with Gaussian weights it is the gamma of
-        `knn_edges`, 8 by default.
+        How fast weights fall with the distance: the gamma of scikit-learn for "rbf", by default 1 /
+        (n_features * variance), and that of `knn_edges` for "knn", by default 8.
     gamma : float or "auto"
         Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
         "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
@@ -77,34 +75,28 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     max_edges : int, optional
         Number of edges to keep in the sparsifier.
     passes : int
-        Largest number of passes over the edges. Each pass after the first one brings the answer
-        closer to that of the full graph. Fewer are made if `tol` is reached, or if no edge had to
-        be dropped.
+        Largest number of passes over the edges, each closer to the answer of the full graph. Fewer
+        are made if `tol` is reached, or if no edge had to be dropped.
     normalization : {"stable", "cmn", None}
-        How scores of different classes are made comparable. "stable" makes the scores of each
-        class sum to zero, "cmn" gives each class the total mass of `class_prior`, and None uses
-        the scores as they are.
+        How scores of classes are made comparable. "stable" makes those of each class sum to zero,
+        "cmn" gives each class the total mass of `class_prior`, and None leaves them as they are.
     method : {"auto", "harmonic", "restart"}
-        "harmonic" is the method of `normalization`. "restart" replaces harmonic functions by random
-        walks that start at the labels and stop with probability 1 / (1 + gamma) before each step
-        (`gamma` is 30 by default then). "auto" adds to harmonic functions a little of these walks,
-        and a number for each class that makes it more or less common, both as predicts labels best
-        that are left out: `restart_` and `bias_`. It is "harmonic" if no class has two labels, and
-        if `normalization` is not "stable" or `calibration` is None.
+        "harmonic" is the method of `normalization`. "restart" uses random walks that start at the
+        labels and stop with probability 1 / (1 + gamma) before each step (`gamma` is 30 by default
+        then). "auto" adds a little of these walks to "harmonic", and a number for each class, as
+        predicts left-out labels best: `restart_` and `bias_`. It is "harmonic" if no class has two
+        labels, `normalization` is not "stable" or `calibration` is None.
     class_prior : array-like of shape (n_classes,), dict {class: proportion}, "labels", or None
-        Known proportions of the classes among all nodes, which the labels of the nodes then have.
-        "labels" takes their proportions among the labels, roughly; it helps only if these are
-        drawn at random. By default no proportions are enforced; nodes without evidence get the
-        proportions of the labels.
+        Known proportions of the classes among all nodes, which the answers then have. "labels"
+        takes those of the labels, roughly, which helps only if these are drawn at random. By
+        default none are enforced; nodes without evidence get the proportions of the labels.
     prior_strength : {"exact", "rough"}
         How well `class_prior` is known. "rough" moves the answers half of the way, which is safe
         if the proportions are wrong by up to 0.1 (half the sum of the differences).
     calibration : {"loo", None}
-        "loo" fits probabilities to labels that are left out, one at a time: at most 512 of them,
-        and in graphs of more than 65,000 nodes fewer, at least 32.
-        None uses the soft maximum of standardised scores of ``method="harmonic"``, which is not
-        calibrated; `accuracy_estimate_` then is that of the graph in memory, also after several
-        passes.
+        "loo" fits probabilities to at most 512 labels (fewer in graphs of more than 65,000 nodes,
+        at least 32) that are left out, one at a time. None uses the soft maximum of standardised
+        scores of ``method="harmonic"``, which is not calibrated.
     tol : float
         Relative residual, and estimated relative error, at which later passes stop.
     random_state : int, Generator, RandomState or None
@@ -113,20 +105,16 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         Number of threads, as in scikit-learn. It does not change the answers.
     verbose : int
         If positive, print progress to stderr.
-    half_life : float, str or timedelta, optional
-        Edges count half as much after this time, such as "7d"; see `StreamingSparsifier`. They need
-        times, so that only `fit_edges` and `update` can be used. A node whose edges have all faded
-        is not reached.
-    horizon : float, str or timedelta, optional
-        Edges that are older than this, compared with the latest one, do not count; see
-        `StreamingSparsifier`.
+    half_life, horizon : float, str or timedelta, optional
+        Edges count half as much after the time `half_life`, such as "7d", and not at all if they
+        are older than the latest one by `horizon`; see `StreamingSparsifier`. They need times, so
+        that only `fit_edges` and `update` can be used. Nodes whose edges faded are not reached.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
-        arrays below are in this order. If all nodes that are labelled with some class have no
-        edge, they keep this class, and no other node gets it.
+        arrays below are in this order.
     class_prior_ : ndarray of shape (n_classes,)
         Proportions of the classes, as given or among the labels that count, by weight.
     gamma_ : float
@@ -136,8 +124,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     restart_ : float
         How much the random walks count; 0 if `method` is not "auto".
     bias_ : ndarray of shape (n_classes,)
-        What is added for each class; zeros if `method` is not "auto". A class with one label has
-        none of its own.
+        What is added for each class; zeros if `method` is not "auto".
     transduction_ : ndarray of shape (n_nodes,)
         Class of every node.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
@@ -145,31 +132,23 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     scores_ : ndarray of shape (n_nodes, n_classes)
         Harmonic functions.
     labelled_ : ndarray of shape (n_labelled,)
-        Numbers of the labelled nodes. Those without an edge (or whose edges have faded, or are
-        outside of the window) keep their labels, which count for nothing else: not for the
-        answers of other nodes, calibration, estimates, proportions of the classes, or `gamma_`.
+        Numbers of the labelled nodes. Those without an edge that counts now keep their labels,
+        which count for nothing else.
     contradicting_ : ndarray of int
         Numbers of the nodes that have labels of different classes.
     reached_ : ndarray of shape (n_nodes,)
-        Whether a node is connected to any label, or has one. Where it is not, there is no
-        evidence, and the answer is the class prior.
-    residual_ : ndarray of shape (n_columns,)
-        Relative residual of `scores_`, on the full graph if there was more than one pass; see
-        ``HFSResult.residual``.
-    converged_ : ndarray of shape (n_columns,)
-        Whether `residual_` and the estimated error have reached `tol`; see
-        ``HFSResult.converged`` and ``HFSResult.error``.
+        Whether a node is connected to any label, or has one. Else the answer is the class prior.
+    residual_, converged_ : ndarray of shape (n_columns,)
+        Relative residual of `scores_`, on the full graph if there was more than one pass, and
+        whether it and the estimated error have reached `tol`; see `HFSResult`.
     graph_ : Graph
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None
         Where `graph_` comes from; None if ``epsilon=None``.
-    nodes_ : NodeTable or None
-        The ids of the nodes, if the edges have ids.
+    nodes_ : NodeTable
+        The ids of the nodes, or their numbers if the edges have no ids.
     n_iter_ : int
         Number of passes over the edges.
-    kept_, problem_, answer_ : KeptGraph, ClassProblem, ClassAnswer
-        What is kept of the edges, the labels with the equations that spread them, and what the
-        scores say. Only the attributes above stay the same from version to version.
     n_features_in_ : int
         Number of features, after `fit`.
 
@@ -199,7 +178,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     _kind = ClassProblem
     normalization: Normalization = "stable"
     method: Method | Literal["auto"] = "auto"
-    class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None
+    class_prior: ClassPrior = None
     prior_strength: Literal["exact", "rough"] = "exact"
     calibration: Literal["loo"] | None = "loo"
     problem_: ClassProblem = field(init=False)
@@ -359,6 +338,15 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         return self._extend_probabilities(X)[0]
+
+    def decision_function(self, X: object) -> Floats:
+        """Return log(p / (1 - p)) of each class for new points X; see `predict_proba`.
+
+        The shape is (n_samples, n_classes), or (n_samples,) for the second of two classes.
+        """
+        p = np.clip(self.predict_proba(X), 1e-300, 1.0)
+        odds: Floats = np.log(p) - np.log(np.clip(1.0 - p, 1e-16, 1.0))
+        return odds[:, 1] if odds.shape[1] == 2 else odds
 
     def predict(self, X: object = None, *, abstain: float | None = None) -> NDArray[Any]:
         """Return the class of new points, or of the nodes of the graph.

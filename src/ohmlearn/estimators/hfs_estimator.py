@@ -7,7 +7,8 @@ labelling job, and show what it found as attributes.
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, NoReturn, Self
+from functools import wraps
+from typing import Any, ClassVar, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -47,11 +48,34 @@ from ohmlearn.reading.label_table import FileLabels, as_node_ids
 from ohmlearn.sparsifier import StreamingSparsifier
 
 Floats = NDArray[np.float64]
+Model = TypeVar("Model")
 POINTS = ("X_", "n_features_in_", "feature_names_in_")  # what `fit` sets besides
 ANSWERS = (
     "answer_", "scores_", "transduction_", "reached_", "residual_", "converged_", "gamma_",
     "method_", "n_iter_", "class_prior_", "restart_", "bias_", "mean_",
 )  # fmt: skip
+
+
+# Parameters of LabelSpreading in scikit-learn, and what to give here.
+HINTS = {
+    "kernel": "affinity='rbf' or 'knn' (its gamma is kernel_gamma here; one less for n_neighbors)",
+    "alpha": "gamma, which is larger for a larger alpha, or leave it out",
+    "max_iter": "passes, if edges are dropped, or leave it out: the solver stops at tol",
+}
+
+
+def with_hints(kind: type[Model]) -> type[Model]:
+    """Let a class say which of its parameters is meant by one of scikit-learn's."""
+    init: Callable[..., None] = kind.__init__
+
+    @wraps(init)
+    def checked(self: Model, *arguments: object, **given: object) -> None:
+        for name in HINTS.keys() & given.keys():
+            raise TypeError(f"{kind.__name__} has no parameter {name}; give {HINTS[name]}")
+        init(self, *arguments, **given)
+
+    kind.__init__ = checked  # type: ignore[assignment]
+    return kind
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,6 +146,10 @@ class HFSEstimator(BaseEstimator):
         if self.affinity != "precomputed":
             self.X_ = points
         return self
+
+    def fit_predict(self, X: object, y: object, sample_weight: object = None) -> NDArray[Any]:
+        """Fit, see `fit`, and return `transduction_`, the answers for X."""
+        return self.fit(X, y, sample_weight).transduction_
 
     def fit_edges(
         self,

@@ -11,12 +11,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.checks.parameters import Constraints, Options
-from ohmlearn.estimators.hfs_estimator import HFSEstimator
+from ohmlearn.estimators.hfs_estimator import HFSEstimator, with_hints
 from ohmlearn.estimators.problem import NumberProblem
 
 Floats = NDArray[np.float64]
 
 
+@with_hints
 @dataclass(kw_only=True, eq=False, repr=False)
 class HFSRegressor(RegressorMixin, HFSEstimator):
     """Computes a number for every node of a graph from the numbers of a few.

@@ -34,7 +34,7 @@ from ohmlearn.features.expert_tasks import Classes, Floats, Mask
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
 from ohmlearn.features.feature_problem import FeatureProblem
-from ohmlearn.features.stacking import FeatureAnswer
+from ohmlearn.features.stacking import FeatureAnswer, Folds
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
 
@@ -46,9 +46,9 @@ class FeatureClassAnswer(FeatureAnswer):
     wanted_proportions = None
 
     def __init__(
-        self, problem: FeatureProblem, experts: Experts, n_folds: int, *, calibrate: bool
+        self, problem: FeatureProblem, experts: Experts, cv: Folds, *, calibrate: bool
     ) -> None:
-        super().__init__(problem, experts, n_folds)
+        super().__init__(problem, experts, cv)
         self._calibrate = calibrate
         counts: Floats = problem.used.values.sum(axis=0)
         self.counts = self.class_prior = counts
@@ -126,39 +126,33 @@ def _logarithms(answers: Floats) -> Floats:
 class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnswer]):
     """Labels all nodes of a graph from a few labels, the edges, and columns about each node.
 
-    Three experts answer: the estimator on the features of a node ("features"), the estimator on
-    features that are smoothed along the edges ("both"), and labels that spread along the edges, as
-    in `HFSClassifier` ("graph"). The answer is their weighted mean. The weights come from labels
-    that are left out in folds: experts that predict these well count more. This is stacking with a
-    linear opinion pool (Wolpert, 1992; Stone, 1961). If the features alone are clearly best, the
-    graph is left out, and a warning says so.
-
-    An expert that does not apply to a node has no weight there. So nodes that no label reaches are
-    answered from features, and nodes without features from the graph and the features around them.
-    Labelled nodes keep their labels.
+    The answer is the weighted mean of three experts: the estimator on the features of a node
+    ("features"), the estimator on features that are smoothed along the edges ("both"), and labels
+    that spread along the edges, as in `HFSClassifier` ("graph"). Experts count more if they predict
+    labels well that are left out in folds: stacking with a linear opinion pool (Wolpert, 1992;
+    Stone, 1961). If the features alone are clearly best, the graph is left out, and a warning says
+    so. Nodes that no label reaches are answered from features, and nodes without features from the
+    graph and the features around them. Labelled nodes keep their labels.
 
     Parameters
     ----------
     estimator : classifier of scikit-learn, optional
-        By default logistic regression, with C = 100 or 3 for rows of length 1, whichever predicts
-        left-out labels better. An estimator gets columns of about the same scale: dense ones are
-        centred and divided by their standard deviations. From 30 columns on, smoothed rows get the
-        same length; for the default, all rows do.
+        By default logistic regression, with C = 100 or 3, as predicts left-out labels better.
+        Dense columns are centred and divided by their standard deviations. From 30 columns on,
+        smoothed rows get the same length; for the default, all rows do.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
-        The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
-        of X are joined; columns are scaled for this if their scales differ by more than ten
-        times. Not used by `fit_edges`.
+        The graph for `fit`, see `GraphSmoother`; `fit_edges` has its own. With None, the 10 nearest
+        neighbours of each row of X are joined, scaled if scales differ by more than ten times.
     gamma : float
         How far features are smoothed; 0 does not smooth them.
     class_prior : array-like of shape (n_classes,), dict {class: proportion}, or None
-        Known proportions of the classes among all nodes. Give it if the labels have other
-        proportions, for example as many frauds as others: labels then count by these proportions,
-        at most ten times as much as others. By default the labels are taken for a random sample of
-        the nodes.
+        Known proportions of the classes among all nodes, if the labels have others, say as many
+        frauds as others. Labels count by these proportions, at most ten times as much as others. By
+        default the labels are taken for a random sample of the nodes.
     calibration : {"cv", None}
         "cv" fits probabilities to the labels that are left out; None leaves them as they are.
-    cv : int
-        Number of folds in which labels are left out to weigh the experts.
+    cv : int, splitter of scikit-learn, or list of (train, test)
+        Folds in which labels are left out to weigh the experts. Positions are those in `labelled_`.
     epsilon, max_edges
         Size of the sparsifier for edges that come as a stream, see `HFSClassifier`. With
         ``epsilon=None``, all edges are kept.
@@ -182,21 +176,12 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         Whether the graph helps, and how alike joined nodes are; ``print`` it.
     accuracy_estimate_ : AccuracyEstimate
         Estimated fraction of nodes whose class is right.
-    labelled_ : ndarray of shape (n_labelled,)
-        Numbers of the labelled nodes.
-    reached_ : ndarray of shape (n_nodes,)
-        Whether a node is connected to any label.
+    labelled_, reached_, graph_, sparsifier_, nodes_
+        As for `HFSClassifier`.
     answered_ : ndarray of shape (n_nodes,)
-        Whether anything is known of a node: labels around it, or features. The others get the
-        proportions of the classes among the labels.
-    graph_ : Graph
-        The graph in memory: all edges, or a sparsifier.
+        Whether a node has labels around it, or features. Others get the proportions of the labels.
     degrees_ : ndarray of shape (n_nodes,)
         Degrees of all edges.
-    sparsifier_ : StreamingSparsifier or None
-    nodes_ : NodeTable or None
-        The ids of the nodes, if the edges have ids.
-    n_features_in_ : int
 
     Examples
     --------

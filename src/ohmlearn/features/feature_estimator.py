@@ -16,6 +16,7 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn._display import Tabular
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import (
+    Allowed,
     Constraints,
     Interval,
     check_count,
@@ -39,7 +40,7 @@ from ohmlearn.features.feature_problem import FeatureProblem, GraphEstimator
 from ohmlearn.features.feature_reasons import PooledExplanation, explain_pool
 from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.smoothing import GAMMA
-from ohmlearn.features.stacking import FeatureAnswer, GraphUse
+from ohmlearn.features.stacking import FeatureAnswer, Folds, GraphUse
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import ids_or_numbers
@@ -48,6 +49,10 @@ from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.sparsifier import StreamingSparsifier
 
 Answer = TypeVar("Answer", bound=FeatureAnswer)
+SPLITTER = Allowed(
+    lambda cv: hasattr(cv, "split") or isinstance(cv, list),
+    "a splitter or a list of folds",
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -61,13 +66,13 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     _constraints: ClassVar[Constraints] = {
         **GraphEstimator._constraints,
         "gamma": GAMMA,
-        "cv": (Interval(Integral, 2),),
+        "cv": (Interval(Integral, 2), SPLITTER),
     }
     estimator: BaseEstimator | None = None
     graph: Any = None
     _: KW_ONLY
     gamma: float = 9.0
-    cv: int = 5
+    cv: Folds = 5
     _problem: FeatureProblem = field(init=False)
     _found: Answer | None = field(init=False)
     _has_neighbors: bool = field(init=False)  # whether the graph joins nearest neighbours

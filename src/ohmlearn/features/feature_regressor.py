@@ -1,5 +1,7 @@
 """The regressor for nodes that have features and edges."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

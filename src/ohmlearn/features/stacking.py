@@ -23,22 +23,26 @@ is the mean of "both" and "graph".
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from numbers import Integral
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.passes import multiply_laplacian
-from ohmlearn.errors import InPython, OhmWarning
+from ohmlearn.errors import InputError, InPython, OhmWarning, Param
 from ohmlearn.estimators.label_input import choose_labels, split_by_edges
 from ohmlearn.features.expert_tasks import PRIOR, Floats, Mask, Task
 from ohmlearn.features.experts import Experts, blocks
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.points.point_arrays import Matrix
+
+Folds: TypeAlias = int | BaseCrossValidator | list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 EXPERTS = ("features", "both", "graph")
 ALONE = 0.9  # weight of the features from which the graph is left out
@@ -93,11 +97,11 @@ class Stack:
         return parts
 
 
-def fit_stack(experts: Experts, n_folds: int) -> Stack:
+def fit_stack(experts: Experts, cv: Folds) -> Stack:
     """Learn exponents and weights of the experts, and what they say about labels left out."""
     task, labels = experts.task, experts.labels
     everything = np.ones(len(labels.nodes), dtype=bool)
-    folds = split_labels(np.argmax(labels.values, axis=1), n_folds, experts.seed)
+    folds = split_labels(np.argmax(labels.values, axis=1), cv, experts.seed)
     with phase("comparing features and graph", experts.verbose):
         stack = _learn(experts, folds, everything)
     if not stack.usable.any():
@@ -154,12 +158,19 @@ def _learn(experts: Experts, folds: NDArray[np.int64], known: Mask) -> Stack:
     return stack
 
 
-def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
+def split_labels(groups: NDArray[np.int64], cv: Folds, seed: int) -> NDArray[np.int64]:
     """Return a fold for each label; folds have about the same size and mixture of groups."""
+    if not isinstance(cv, Integral):
+        folds = np.full(len(groups), -1)
+        for number, (_, test) in enumerate(check_cv(cv).split(groups, groups)):
+            folds[test] = number
+        if np.any(folds < 0):
+            raise InputError(f"{Param('cv')} must put each label into a fold", remedy="use KFold")
+        return folds
     order = np.random.default_rng(seed).permutation(len(groups))
     order = order[np.argsort(groups[order], kind="stable")]
     folds = np.empty(len(groups), dtype=np.int64)
-    folds[order] = np.arange(len(groups)) % min(n_folds, len(groups))
+    folds[order] = np.arange(len(groups)) % min(int(cv), len(groups))
     return folds
 
 
@@ -331,9 +342,9 @@ class FeatureAnswer:
         As those of `GraphFeatureClassifier`.
     """
 
-    def __init__(self, problem: FeatureProblem, experts: Experts, n_folds: int) -> None:
+    def __init__(self, problem: FeatureProblem, experts: Experts, cv: Folds) -> None:
         self.problem, self.experts = problem, experts
-        self.stack = fit_stack(experts, n_folds)
+        self.stack = fit_stack(experts, cv)
         self.use = judge_graph(experts, self.stack)
         with phase("labelling all nodes", experts.verbose):
             self._answer_all()

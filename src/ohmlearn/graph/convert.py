@@ -256,9 +256,8 @@ def dict_edges(given: Mapping[Any, Any]) -> tuple[Any, Any, Any, list[Any]]:
             raise InputTypeError(
                 f"the neighbours of {name!r} must be a list or a dict, got {type(row).__name__}"
             )
-        for other, w in (
-            row.items() if isinstance(row, Mapping) else dict.fromkeys(row, 1.0).items()
-        ):
+        for other in row:
+            w = row[other] if isinstance(row, Mapping) else 1.0
             ends = number[name], number.setdefault(other, len(number))
             w = w.get("weight", 1.0) if isinstance(w, Mapping) else w
             if (seen := weights.setdefault((min(ends), max(ends)), w)) != w:
@@ -266,8 +265,8 @@ def dict_edges(given: Mapping[Any, Any]) -> tuple[Any, Any, Any, list[Any]]:
                     f"the edge between {name!r} and {other!r} has two weights, {seen} and {w}; an "
                     f"edge may be listed at both of its ends, but with one weight"
                 )
-    ends_of = np.array([*weights], dtype=np.int64).reshape(-1, 2)
-    return ends_of[:, 0], ends_of[:, 1], list(weights.values()), list(number)
+    u, v = np.array([*weights], dtype=np.int64).reshape(-1, 2).T
+    return u, v, [*weights.values()], [*number]
 
 
 def tensor_to_array(tensor: Any) -> Any:

@@ -319,12 +319,9 @@ class Graph(Shown, Tabular):
     def from_adjacency_dict(cls, neighbors: Mapping[Any, Any]) -> Self:
         """Make a graph from a dict with the neighbours of each node.
 
-        Parameters
-        ----------
-        neighbors : dict {node: list of nodes} or {node: {node: weight}}
-            Also ``{node: {node: {"weight": weight}}}``, as networkx writes it. An edge may be
-            listed at one of its ends or at both, where it has the same weight, and counts once.
-            Nodes have names as in `from_networkx`.
+        ``{node: list of nodes}``, ``{node: {node: weight}}``, or ``{node: {node: {"weight":
+        weight}}}`` as networkx writes it. An edge may be listed at one of its ends or at both, and
+        counts once. Nodes have names as in `from_networkx`.
 
         Examples
         --------
@@ -342,13 +339,8 @@ class Graph(Shown, Tabular):
     def from_biadjacency(cls, B: object, *, kinds: tuple[str, str] | None = None) -> Self:
         """Make a graph from a matrix whose rows and columns are two kinds of nodes.
 
-        Parameters
-        ----------
-        B : scipy sparse matrix or array, or ndarray, of shape (n_rows, n_columns)
-            Weights between a row, node 0, ..., n_rows - 1, and a column, which are the nodes after
-            these.
-        kinds : (str, str), optional
-            What rows and columns are. Then the nodes have ids such as "user:0" and "item:0".
+        Rows are the nodes 0, ..., n_rows - 1, and columns the nodes after them. With `kinds`, nodes
+        have ids such as "user:0" and "item:0".
 
         Examples
         --------
@@ -482,14 +474,7 @@ class Graph(Shown, Tabular):
         return found
 
     def to_igraph(self) -> igraph.Graph:
-        """Return a graph of igraph with the attribute "weight", and ids as "name".
-
-        Examples
-        --------
-        >>> from ohmlearn import Graph
-        >>> Graph.from_edges([0], [1], [3.0]).to_igraph().es["weight"]
-        [3.0]
-        """
+        """Return a graph of igraph with the attribute "weight", and ids as "name"."""
         u, v, w = self.edges()
         edges = list(zip(u.tolist(), v.tolist(), strict=True))
         names = {} if self.nodes is None else {"name": self.nodes.ids()[: self.n_nodes].tolist()}
@@ -578,9 +563,7 @@ def graph_of(other: Any) -> Graph | None:
         one = [w.reshape(-1) for w in every if w is not None and w.shape[1:] in ((), (1,))]
         return Graph.from_edge_index(other.edge_index, *one[:1], n_nodes=other.num_nodes)
     if is_from("torch", other):
-        is_index = not other.is_floating_point() and other.shape[0] == 2
-        matrix = convert.tensor_to_array(other)
-        return Graph.from_edge_index(matrix) if is_index else Graph.from_scipy(matrix)
+        other = convert.tensor_to_array(other)
     if is_table(other) or len(getattr(other, "shape", ())) != 2:
         return None
     if other.shape[0] == 2 != other.shape[1] and other.dtype.kind in "iu":

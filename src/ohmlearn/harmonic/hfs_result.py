@@ -1,5 +1,7 @@
 """The result of `solve_hfs` and `refine`."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,7 +85,7 @@ class HFSResult(Shown):
     columns: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     left_out: LeftOut | None = field(default=None, repr=False)
 
-    def with_nodes(self, n_nodes: int) -> "HFSResult":
+    def with_nodes(self, n_nodes: int) -> HFSResult:
         """Return the result with nodes added that no edge has, up to `n_nodes`."""
         n_new = n_nodes - len(self.reached)
         if n_new <= 0:

@@ -97,14 +97,14 @@ def read_edges(
         or a function that returns one; a list of edges, ``[("ann", "bob"), ("bob", "cy", 2.0)]``.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
-        and v, src and dst, from_account and to_account, user_id and item_id, ...), or the two that
-        are left without times, weights and numbers with fractions; without names, the first two.
-        If that is not clear, an error asks for names. Weights are a column called w, weight or
-        weights; without names, the column of numbers after the ends, unless it may be a time, which
-        an error asks about. Else they are all 1, and a warning names a column of amounts that is
-        not read. ``weight_col=False`` ignores weights. ``"amount:log"`` is log(1 + amount),
-        ``"amount:sqrt"`` its square root, and ``"amount:cap=0.99"`` the amount, but at most the
-        0.99 quantile of those of the first 100,000 edges.
+        and v, src and dst, user_id and item_id, ...), or the two that are left without times,
+        weights and fractions; without names, the first two. If that is not clear, an error asks for
+        names. Weights are a column called w, weight or weights; without names, the column of
+        numbers after the ends, unless it may be a time, which an error asks about. Else they are
+        all 1, and a warning names a column of amounts that is not read. ``weight_col=False``
+        ignores weights. ``"amount:log"`` is log(1 + amount), ``"amount:sqrt"`` its square root, and
+        ``"amount:cap=0.99"`` the amount, but at most the 0.99 quantile of those of the first
+        100,000 edges.
     format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "metis", \
 "graph", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
@@ -123,16 +123,14 @@ def read_edges(
         become seconds since 1970; without a time zone they are in UTC. Times that are missing or
         not finite are bad.
     latest : number or date, optional
-        Later times are bad. By default dates later than tomorrow are, since a wrong year would
-        silence a stream that forgets. The same holds for numbers that are Unix times in s, ms, us
-        or ns: those whose median in the first batch lies between 2001 and tomorrow. Other numbers
-        have no limit.
+        Later times are bad. By default dates later than tomorrow are, and numbers that are Unix
+        times in s, ms, us or ns: those whose median in the first batch lies between 2001 and
+        tomorrow. Other numbers have no limit.
     event_id_col : str or int, optional
         Name or position of a column of event ids, integers or strings. A row whose event was read
-        before is left out and counted in `n_repeated`, so that overlapping extracts count once.
-        The last 8,388,608 different ids are remembered as hashes of 64 bits, in at most 192 MiB:
-        an event that comes again after more than that many others counts twice, and a new event
-        is left out with probability less than 5e-13. A `StateFile` keeps the ids from call to call.
+        before is left out and counted in `n_repeated`, so that overlapping extracts count once. The
+        last 8,388,608 different ids are remembered as hashes, in at most 192 MiB; a new event is
+        left out with probability less than 5e-13. A `StateFile` keeps the ids from call to call.
     bipartite : bool or (str, str), optional
         Whether the two ends are two kinds of nodes, such as users and items, and the names of the
         kinds. Then ids are strings that start with the kind, as in "user:17" and "item:17", so

@@ -50,10 +50,8 @@ class StreamingSparsifier(Shown, Tabular, Shared, Edges):
     on the target, not on the number of edges. The same seed gives the same H, bit for bit, however
     the stream is divided into batches and whatever the number of threads.
 
-    Several threads may share a sparsifier; their calls run one after the other. The arrays of a
-    call must not be changed by another thread before it returns. A forked child can use the
-    sparsifier unless another thread was in `update` or `merge` at the time of the fork; then any
-    use of it in the child raises RuntimeError.
+    Threads may share a sparsifier; their calls run one after the other. In a forked child it raises
+    RuntimeError if another thread was in `update` or `merge` at the time of the fork.
 
     Parameters
     ----------
