@@ -13,7 +13,8 @@ Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 Measure = Callable[[Nodes, Nodes], Floats]
 CANDIDATES = 4096  # pairs that are kept for each measure while edges are read
-PAIRS = 1 << 20  # edges that are measured at a time
+PAIRS = 1 << 20  # edges that are read at a time
+CACHED = 1 << 15  # edges that are measured at a time, whose values stay in the cache
 
 
 class NodePairs(NamedTuple):
@@ -105,7 +106,9 @@ def _join(parts: list[NodePairs], n_nodes: int) -> NodePairs:
 
 def _strongest(pairs: NodePairs, measure: Measure, count: int) -> NodePairs:
     """Return the pairs with the largest absolute values, largest first."""
-    values = np.abs(pairs.w * measure(pairs.u, pairs.v))
+    parts = (slice(at, at + CACHED) for at in range(0, len(pairs.u), CACHED))
+    measured = [measure(pairs.u[part], pairs.v[part]) for part in parts]
+    values = np.abs(pairs.w * np.concatenate(measured or [pairs.w]))
     if len(values) > count:
         chosen = np.argpartition(-values, count)[:count]
         pairs, values = pairs.take(chosen), values[chosen]

@@ -87,7 +87,8 @@ class MarginPart(NamedTuple):
 
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
-        found: Floats = self.factor[column] * (self.f @ factors[column])
+        some = np.flatnonzero(factors[column])  # mostly two classes
+        found: Floats = self.factor[column] * (factors[column, some] @ self.f.T[some])
         return found
 
 
@@ -489,30 +490,19 @@ class _Work:
     @cached_property
     def _supports(self) -> list[Measure]:
         """Return for each node a function that returns dm / dw of pairs of nodes."""
-        return [self._support(column) for column in range(len(self.asked))]
-
-    def _support(self, column: int) -> Measure:
-        terms = [
-            (
-                part.is_walk, solver.system.scale,
-                np.ascontiguousarray(self._row(rows)[:, column]), part.phi(column, part.slope),
-            )
-            for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True)
+        shared = [
+            (part, solver.system.scale, np.ascontiguousarray(self._row(rows).T))
+            for part, solver, rows in zip(self.parts, self.solvers, self.rows, strict=True)
+        ]
+        return [
+            partial(_support, [(part.is_walk, scale, g[at], part.phi(at, part.slope))
+                               for part, scale, g in shared])
+            for at in range(len(self.asked))
         ]  # fmt: skip
-
-        def support(u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-            total = np.zeros(len(u))
-            for is_walk, scale, g, phi in terms:
-                total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
-                if is_walk:  # the degrees in D + gamma L change, too
-                    total -= g[u] * phi[u] + g[v] * phi[v]
-            return total
-
-        return support
 
     def _current(self, column: int) -> Measure:
         x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
-        return lambda u, v: x[u] - x[v]
+        return partial(_difference, x)
 
     def _edge_reasons(self, column: int, pairs: NodePairs, count: int) -> list[EdgeReason]:
         supports = pairs.w * self._supports[column](pairs.u, pairs.v)
@@ -671,6 +661,26 @@ class _Work:
         if self.edges is None:
             return problem.answer(problem.solve(result))
         return problem.answer(problem.refine(self.edges, REFINED))
+
+
+# Functions of modules, which travel to the workers of a cluster.
+
+
+def _support(
+    terms: list[tuple[bool, float, Floats, Floats]], u: NDArray[np.int64], v: NDArray[np.int64]
+) -> Floats:
+    """Return dm / dw of pairs; a term has whether it is a walk, its scale, g and phi."""
+    total = np.zeros(len(u))
+    for is_walk, scale, g, phi in terms:
+        total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
+        if is_walk:  # the degrees in D + gamma L change, too
+            total -= g[u] * phi[u] + g[v] * phi[v]
+    return total
+
+
+def _difference(x: Floats, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+    found: Floats = x[u] - x[v]
+    return found
 
 
 def widest_path(
