@@ -358,7 +358,7 @@ class _Work:
             offsets=dict(one.offsets),
             rest=float(one.from_labels - each[chosen].sum()),
             neighbors=None if near is None else self._neighbor_reasons(column, near[column]),
-            edges=None if pairs is None else self._edge_reasons(column, pairs[column], n_edges),
+            edges=None if pairs is None else self._edge_reasons(pairs[column], n_edges),
             paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
             basis=basis,
             note=self._note(one),
@@ -473,7 +473,7 @@ class _Work:
 
     @property
     def _sees_edges(self) -> bool:
-        return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
+        return self.problem.holds_all_edges or self.edges is not None
 
     @cached_property
     def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
@@ -502,13 +502,12 @@ class _Work:
 
     def _current(self, column: int) -> Measure:
         x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
-        return partial(_difference, x)
+        return partial(difference, x)
 
-    def _edge_reasons(self, column: int, pairs: NodePairs, count: int) -> list[EdgeReason]:
-        supports = pairs.w * self._supports[column](pairs.u, pairs.v)
+    def _edge_reasons(self, pairs: NodePairs, count: int) -> list[EdgeReason]:
         return [
-            EdgeReason(self._name(u), self._name(v), float(w), float(support))
-            for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
+            EdgeReason(self._name(u), self._name(v), float(w), float(w * x))
+            for u, v, w, x in zip(*(part[:count] for part in pairs), strict=True)
         ]
 
     def _neighbor_reasons(self, column: int, near: NodePairs) -> list[NeighborReason]:
@@ -543,7 +542,7 @@ class _Work:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].is_walk:
             return []
-        current = flows.w * self._current(column)(flows.u, flows.v)
+        current = flows.w * flows.x
         left: dict[int, dict[int, float]] = {}
         for u, v, i in zip(*flows[:2], current, strict=True):
             a, b = (int(u), int(v)) if i > 0 else (int(v), int(u))
@@ -678,7 +677,8 @@ def _support(
     return total
 
 
-def _difference(x: Floats, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+def difference(x: Floats, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+    """Return the differences of x between pairs of nodes."""
     found: Floats = x[u] - x[v]
     return found
 
