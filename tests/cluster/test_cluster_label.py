@@ -16,7 +16,7 @@ from distributed import Client
 from refuses import refuses
 from worker_deaths import disturbed_runs
 
-from ohmlearn import Graph, certify, gallery, refine, solve_hfs
+from ohmlearn import Graph, HFSClassifier, certify, gallery, refine, solve_hfs
 from ohmlearn.cli import main
 from ohmlearn.dask import ClusterEdges, Labelled, label
 from ohmlearn.dask import sparsify as sparsify_on_cluster
@@ -57,6 +57,20 @@ def test_any_number_of_workers_gives_the_same_labels(
 ):
     assert content(run(two, files)) == undisturbed
     assert content(run(four, files)) == undisturbed
+
+
+def test_reasons_are_those_of_edges_read_here(two: Client, files: list[Path]):
+    def explain(edges: Any) -> Any:
+        model = HFSClassifier(epsilon=0.9, random_state=3).fit_edges(edges, KNOWN)
+        return model.explain(["person 33"], edges=edges, n_labels=None, n_edges=10)[0]
+
+    there = explain(ClusterEdges(files, client=two, partition_edges=40_000))
+    with dask.config.set(scheduler="threads"):
+        assert there == explain(ClusterEdges(files, partition_edges=40_000))
+    here = explain(read_edges(files))
+    assert {(*sorted((one.source, one.target)), one.weight) for one in there.edges[:5]} <= {
+        (*sorted((one.source, one.target)), one.weight) for one in here.edges
+    }
 
 
 @pytest.mark.slow

@@ -3,14 +3,18 @@
 import copy
 import json
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ohmlearn import Graph, HFSClassifier, HFSRegressor, gallery
-from ohmlearn.estimators.explanation import widest_path
+from ohmlearn.cluster import LocalEdges
+from ohmlearn.edges.strongest_pairs import PairSearch, PairsFound, find_strongest
+from ohmlearn.estimators.explanation import difference, widest_path
 from ohmlearn.estimators.reasons import Explanation
+from ohmlearn.reading.as_edges import as_edges
 
 MODELS: list[dict[str, object]] = [
     {"method": "harmonic"},
@@ -211,6 +215,35 @@ def test_all_edges_are_read_where_some_were_dropped() -> None:
         assert len(ends[0] & ends[1]) >= 8
         assert {one.weight for one in why.edges} == {1.0}
         assert why.basis.startswith("all edges, read in")
+
+
+def test_edges_in_partitions_are_looked_at_where_they_are() -> None:
+    """Edges in several partitions have their whole weight, and so does what is written as bytes."""
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(300, size=(2, 30_000))
+    parts = [(u[part], v[part]) for part in np.array_split(np.arange(len(u)), 6)]
+    y = {0: "a", 1: "a", 298: "b", 299: "b"}
+    measures = [partial(difference, rng.normal(size=300)) for _ in range(2)]
+    found, near = find_strongest(as_edges([(u, v)]), measures, 50, np.array([3]), n_nodes=300)
+    edges = LocalEdges(parts, split_every=2)
+    nodes = edges.sparsify(random_state=0).nodes
+    assert nodes is not None
+    number = nodes.find(np.arange(300))
+    measured = [partial(difference, one.args[0][np.argsort(number)]) for one in measures]
+    again, around = find_strongest(edges, measured, 50, number[[3]], n_nodes=300)
+    for one, other in zip([*found, *near], [*again, *around], strict=True):
+        ends = nodes.ids(np.concatenate(other[:2])).reshape(2, -1)
+        known = {frozenset(pair): w for *pair, w in zip(*ends.tolist(), other.w, strict=True)}
+        assert known == {frozenset(p): w for *p, w in zip(*map(list, one[:3]), strict=True)}
+    model = HFSClassifier(max_edges=2000, random_state=0).fit_edges(edges, y)
+    (why,) = model.explain([17], edges=edges)
+    assert why.edges
+    assert why.neighbors
+    search = PairSearch(measures, np.array([3]), 300).read(as_edges(parts))
+    read = PairsFound.from_bytes(search.to_bytes())
+    for one, other in zip([*search.best, search.chosen], [*read.best, read.chosen], strict=True):
+        assert all(np.array_equal(*columns) for columns in zip(one, other, strict=True))
+    assert (search.is_whole, search.n_parts) == (read.is_whole, read.n_parts)
 
 
 def test_answers_of_one_pass_say_what_they_rest_on() -> None:

@@ -14,6 +14,7 @@ from ohmlearn.cluster.cluster_errors import in_partition
 from ohmlearn.cluster.partitions import open_partition
 from ohmlearn.edges import Batch
 from ohmlearn.edges.passes import PassTotals, read_pass
+from ohmlearn.edges.strongest_pairs import PairsFound, merge_pairs
 from ohmlearn.nodes.node_table import NodeTable, Numbers
 from ohmlearn.reading.read_options import ReadOptions
 
@@ -190,3 +191,26 @@ class Multiplying:
     def merge(self, parts: list[PartialProduct], level: int, index: int) -> PartialProduct:
         """Return the sum."""
         return add_products(parts)
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Find the strongest pairs of nodes in partitions."""
+
+    options: ReadOptions
+    n_nodes: int
+    stage: ClassVar[str] = "explain"
+    result: ClassVar[type] = PairsFound
+
+    def read(self, content: object, number: int, name: str, *shared: Any) -> PairsFound:
+        """Return what is found in a partition; shared are the nodes, and the search."""
+        nodes, search = shared
+        with in_partition(name):
+            found: PairsFound = search.read(
+                open_partition(content, self.options, KnownNodes(nodes))
+            )
+            return found
+
+    def merge(self, parts: list[PairsFound], level: int, index: int) -> PairsFound:
+        """Return what is found in all of them."""
+        return merge_pairs(parts, self.n_nodes)

@@ -18,7 +18,7 @@ from ohmlearn._defaults import EPSILON
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import check_count, check_n_jobs, check_seed
 from ohmlearn.cluster.merge_tree import Progress, Work, merge_tree
-from ohmlearn.cluster.partition_product import Multiplying
+from ohmlearn.cluster.partition_product import Multiplying, Searching
 from ohmlearn.cluster.partition_sparsifier import Sparsifying
 from ohmlearn.cluster.partitions import (
     Partition,
@@ -31,6 +31,7 @@ from ohmlearn.cluster.partitions import (
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.passes import Passes, PassTotals
+from ohmlearn.edges.strongest_pairs import PairSearch, PairsFound
 from ohmlearn.errors import InputError, Param, Setting, bad_value
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
@@ -211,6 +212,20 @@ class PartitionedEdges(Edges, Shown):
         view: TimeView | None = None,
     ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
+        self._share_nodes(reader)
+        return PartitionedPasses(self, component, reader, view)
+
+    def find_pairs(self, search: PairSearch) -> PairsFound:
+        """Look at the partitions where they are."""
+        self._share_nodes("explain")
+        held = self._hold(search)
+        work = Searching(self.options, search.n_nodes)
+        found: PairsFound = self._run(work, (self._held_nodes, held))
+        self._let_go(held)
+        return found
+
+    def _share_nodes(self, reader: str) -> None:
+        """Hold the table of nodes for tasks; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise InputError(
                 f"{reader} needs the ids of the nodes, which are not known yet; call the method "
@@ -218,7 +233,6 @@ class PartitionedEdges(Edges, Shown):
             )
         if self._held_nodes is None:
             self._held_nodes = self._hold(self.nodes)
-        return PartitionedPasses(self, component, reader, view)
 
 
 class PartitionedPasses(Passes):

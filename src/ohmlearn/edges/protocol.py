@@ -37,6 +37,7 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
     from ohmlearn.edges.passes import Passes
+    from ohmlearn.edges.strongest_pairs import PairSearch, PairsFound
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -186,6 +187,10 @@ class Edges(ABC):
         from ohmlearn.edges.passes import BatchPasses
 
         return BatchPasses(self.again(reader), component, reader, n_jobs, view)
+
+    def find_pairs(self, search: PairSearch) -> PairsFound:
+        """Return which pairs of nodes are the strongest, for reasons."""
+        return search.read(self)
 
     def to_graph(self, n_nodes: int | None = None) -> Graph:
         """Return all edges as a graph in memory."""

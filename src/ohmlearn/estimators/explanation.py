@@ -87,7 +87,8 @@ class MarginPart(NamedTuple):
 
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
-        found: Floats = self.factor[column] * (self.f @ factors[column])
+        some = np.flatnonzero(factors[column])  # mostly two classes
+        found: Floats = self.factor[column] * (factors[column, some] @ self.f.T[some])
         return found
 
 
@@ -357,7 +358,7 @@ class _Work:
             offsets=dict(one.offsets),
             rest=float(one.from_labels - each[chosen].sum()),
             neighbors=None if near is None else self._neighbor_reasons(column, near[column]),
-            edges=None if pairs is None else self._edge_reasons(column, pairs[column], n_edges),
+            edges=None if pairs is None else self._edge_reasons(pairs[column], n_edges),
             paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
             basis=basis,
             note=self._note(one),
@@ -472,7 +473,7 @@ class _Work:
 
     @property
     def _sees_edges(self) -> bool:
-        return self.problem.holds_all_edges or (self.edges is not None and self.edges.is_local)
+        return self.problem.holds_all_edges or self.edges is not None
 
     @cached_property
     def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
@@ -489,36 +490,24 @@ class _Work:
     @cached_property
     def _supports(self) -> list[Measure]:
         """Return for each node a function that returns dm / dw of pairs of nodes."""
-        return [self._support(column) for column in range(len(self.asked))]
-
-    def _support(self, column: int) -> Measure:
-        terms = [
-            (
-                part.is_walk, solver.system.scale,
-                np.ascontiguousarray(self._row(rows)[:, column]), part.phi(column, part.slope),
-            )
-            for part, rows, solver in zip(self.parts, self.rows, self.solvers, strict=True)
+        shared = [
+            (part, solver.system.scale, np.ascontiguousarray(self._row(rows).T))
+            for part, solver, rows in zip(self.parts, self.solvers, self.rows, strict=True)
+        ]
+        return [
+            partial(_support, [(part.is_walk, scale, g[at], part.phi(at, part.slope))
+                               for part, scale, g in shared])
+            for at in range(len(self.asked))
         ]  # fmt: skip
-
-        def support(u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
-            total = np.zeros(len(u))
-            for is_walk, scale, g, phi in terms:
-                total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
-                if is_walk:  # the degrees in D + gamma L change, too
-                    total -= g[u] * phi[u] + g[v] * phi[v]
-            return total
-
-        return support
 
     def _current(self, column: int) -> Measure:
         x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
-        return lambda u, v: x[u] - x[v]
+        return partial(difference, x)
 
-    def _edge_reasons(self, column: int, pairs: NodePairs, count: int) -> list[EdgeReason]:
-        supports = pairs.w * self._supports[column](pairs.u, pairs.v)
+    def _edge_reasons(self, pairs: NodePairs, count: int) -> list[EdgeReason]:
         return [
-            EdgeReason(self._name(u), self._name(v), float(w), float(support))
-            for u, v, w, support in zip(*(part[:count] for part in (*pairs, supports)), strict=True)
+            EdgeReason(self._name(u), self._name(v), float(w), float(w * x))
+            for u, v, w, x in zip(*(part[:count] for part in pairs), strict=True)
         ]
 
     def _neighbor_reasons(self, column: int, near: NodePairs) -> list[NeighborReason]:
@@ -553,7 +542,7 @@ class _Work:
         """Return up to three paths to labels, each with the largest current that is left."""
         if self.parts[0].is_walk:
             return []
-        current = flows.w * self._current(column)(flows.u, flows.v)
+        current = flows.w * flows.x
         left: dict[int, dict[int, float]] = {}
         for u, v, i in zip(*flows[:2], current, strict=True):
             a, b = (int(u), int(v)) if i > 0 else (int(v), int(u))
@@ -671,6 +660,27 @@ class _Work:
         if self.edges is None:
             return problem.answer(problem.solve(result))
         return problem.answer(problem.refine(self.edges, REFINED))
+
+
+# Functions of modules, which travel to the workers of a cluster.
+
+
+def _support(
+    terms: list[tuple[bool, float, Floats, Floats]], u: NDArray[np.int64], v: NDArray[np.int64]
+) -> Floats:
+    """Return dm / dw of pairs; a term has whether it is a walk, its scale, g and phi."""
+    total = np.zeros(len(u))
+    for is_walk, scale, g, phi in terms:
+        total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
+        if is_walk:  # the degrees in D + gamma L change, too
+            total -= g[u] * phi[u] + g[v] * phi[v]
+    return total
+
+
+def difference(x: Floats, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
+    """Return the differences of x between pairs of nodes."""
+    found: Floats = x[u] - x[v]
+    return found
 
 
 def widest_path(
