@@ -2,11 +2,10 @@
 
 A pair with the probability p >= threshold of a match is a link, evidence log(p / (1 - p)) that its
 records are one entity. Any other pair is evidence log(1 - recall): if the two were one entity,
-there would probably be a link. Entities grow from single records along links. Links with small
-leverage come first, as other paths confirm them, and those that alone hold two groups together come
+there would probably be a link. Entities grow from single records along links. Those with small
+leverage come first, as other paths confirm them; those that alone hold two groups together come
 last. A link joins two entities if the evidence of all pairs between them is positive: one link
-between two groups of five is not enough, as 24 links are missing. Connected components, which most
-programs report, would join the groups.
+between two groups of five is not enough, as 24 are missing. Connected components would join them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from ohmlearn._display import Shown
 from ohmlearn.checks.edge_arrays import is_from
 from ohmlearn.checks.parameters import check_fraction
 from ohmlearn.edges import Edges
@@ -33,48 +31,32 @@ from ohmlearn.resistance import effective_resistance
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-__all__ = ["EntityResolver", "Link", "MergeReason"]
+__all__ = ["EntityResolver", "MergeReason"]
 
-LEAST = 1e-3  # probabilities of links count as at most 1 - LEAST: scores are too sure
+SUREST = 0.999  # links count as at most so sure, since scores are too sure
 PACK = 64  # records of components whose leverages are computed together
 DIGITS = 9  # of leverages; rounding must not decide the order of links
 SPLINK = ("unique_id_l", "unique_id_r")
 
 
-class Link(NamedTuple):
-    """Two records, the probability of a match, the leverage, and whether they are one entity now.
-
-    The leverage is 1 if nothing but this link joins the two, and small if many paths do.
-    """
-
-    left: object
-    right: object
-    probability: float
-    leverage: float
-    joined: bool
-
-
 class MergeReason(NamedTuple):
     """Why two records are one entity, or not; see `EntityResolver.explain`.
 
-    `path` has the links of the path with the largest product of probabilities. `probability` counts
-    all paths, as independent evidence: 1 - exp(-1 / R), R the effective resistance.
+    `path` has the links (left, right, probability, joined) of the path whose probabilities have the
+    largest product. `probability` counts all paths, as independent evidence: 1 - exp(-1 / R).
     """
 
     joined: bool
     probability: float
-    path: list[Link]
+    path: list[tuple[object, object, float, bool]]
 
     def __str__(self) -> str:
-        found = "one entity" if self.joined else "two entities"
-        if not self.path:
-            return f"{found}: no path of links joins them"
-        marks = ("not joined, ", "")
-        steps = (f"{a} - {b} ({marks[joined]}{p:.2f})" for a, b, p, _, joined in self.path)
-        return f"{found}: {', '.join(steps)}; all paths together give {self.probability:.2f}"
+        steps = (f"{a} {'-' if joined else '|'} {b} ({p:.2f})" for a, b, p, joined in self.path)
+        found = ", ".join(steps) or "no path"
+        return f"{'one entity' if self.joined else 'two entities'}: {found}, {self.probability:.2f} by all paths"
 
 
-class EntityResolver(Shown):
+class EntityResolver:
     """Groups records into entities by scores of pairs, which may arrive day by day.
 
     Parameters
@@ -84,8 +66,6 @@ class EntityResolver(Shown):
     recall : float
         Roughly, the fraction of the pairs of records of one entity that are links. The larger it
         is, the more a missing link counts against a match.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn.
 
     Attributes
     ----------
@@ -101,29 +81,21 @@ class EntityResolver(Shown):
     >>> found = EntityResolver().update(monday).update([("a3", "b1", 0.95)])
     >>> found.clusters()["cluster"].tolist()
     ['a1', 'a1', 'a1', 'b1', 'b1']
-    >>> [(link.left, link.right) for link in found.false_bridges()]
-    [('a3', 'b1')]
-    >>> found.weak_links(1)
-    [Link(left='a1', right='a3', probability=0.8, leverage=0.582975389, joined=True)]
+    >>> links = found.links()
+    >>> links["left"][~links["joined"]], links["right"][~links["joined"]]  # false bridges
+    (array(['a3'], dtype=object), array(['b1'], dtype=object))
     >>> print(found.explain("a1", "b2"))
-    two entities: a1 - a2 (0.90), a2 - a3 (0.90), a3 - b1 (not joined, 0.95), b1 - b2 (0.90); all
-    paths together give 0.62
+    two entities: a1 - a2 (0.90), a2 - a3 (0.90), a3 | b1 (0.95), b1 - b2 (0.90), 0.59 by all paths
     """
 
-    def __init__(
-        self, *, threshold: float = 0.8, recall: float = 0.8, n_jobs: int | None = None
-    ) -> None:
+    def __init__(self, *, threshold: float = 0.8, recall: float = 0.8) -> None:
         self.threshold = check_fraction("threshold", threshold)
-        self.recall, self.n_jobs = check_fraction("recall", recall), n_jobs
+        self.recall = check_fraction("recall", recall)
         self.nodes_, self.entities_ = NodeTable(), np.empty(0, np.int64)
         self._pairs = np.empty(0, np.int64)  # smaller number << 32 | larger number, sorted
         self._p, self._leverage = np.empty(0), np.empty(0)
         self._cluster = np.empty(0, np.int64)  # of each record, if it is known, else -1
         self._names: dict[object, int] = {}  # of these clusters
-
-    def _facts(self) -> dict[str, Any]:
-        n_entities = len(np.unique(self.entities_))
-        return {"records": len(self.nodes_), "pairs": len(self._p), "entities": n_entities}
 
     def update(self, pairs: object, known: Mapping[Any, object] | None = None) -> Self:
         """Take in more pairs, and group again the records that they may have changed.
@@ -134,60 +106,51 @@ class EntityResolver(Shown):
         ----------
         pairs : table, path, Series, structured array, list or tuple
             What `read_edges` reads, with probabilities as weights: tables of Splink, in which it
-            finds ``unique_id_l``, ``unique_id_r`` and ``match_probability``, tables and files with
-            a column ``weight``, lists of (left, right, probability), and tuples of three arrays.
-            Also a Series with a MultiIndex, as of recordlinkage, and the array of pairs and scores
-            of dedupe.
+            finds ``unique_id_l``, ``unique_id_r`` and ``match_probability``, other tables with a
+            column ``weight``, lists of (left, right, probability), tuples of three arrays. Also a
+            Series with a MultiIndex, as of recordlinkage, and pairs with scores of dedupe.
         known : dict {record: cluster}, optional
             Records whose cluster is known. Those of one cluster are joined, those of different
             ones never. Earlier ones remain.
-
-        Returns
-        -------
-        self : object
         """
-        batches = [batch[:3] for batch in _open(pairs, self.nodes_) if len(batch.u) > 0]
-        if any(w is None or w.max() > 1.0 for _, _, w in batches):
+        none = np.empty(0, np.int64)
+        batches = [(none, none, none), *(batch[:3] for batch in _open(pairs, self.nodes_))]
+        if any(w is None or w.max(initial=0.0) > 1.0 for _, _, w in batches):
             what = "must have a column of probabilities, or of weights between 0 and 1"
             raise InputError(f"{Param('pairs')} {what}")
-        empty = [np.empty(0, np.int64)] * 2 + [np.empty(0)]
-        u, v, p = (np.concatenate(each) for each in zip(empty, *batches, strict=True))
-        given = known or {}
+        u, v, p = map(np.concatenate, zip(*batches, strict=True))
+        given, names, n_before = known or {}, self._names, len(self.entities_)
         records = self.nodes_.add(list(given)).astype(np.int64)
-        n, n_before = len(self.nodes_), len(self.entities_)
+        n = len(self.nodes_)
         self.entities_ = np.append(self.entities_, np.arange(n_before, n))
         self._cluster = np.append(self._cluster, np.full(n - n_before, -1))
-        names = self._names
         self._cluster[records] = [names.setdefault(x, len(names)) for x in given.values()]
-        new = np.where(u < v, u << 32 | v, v << 32 | u)[u != v]
-        columns = (self._pairs, new), (self._p, p[u != v]), (self._leverage, np.empty(len(new)))
-        keys, p, leverages = (np.concatenate(both)[::-1] for both in columns)
-        self._pairs, last = np.unique(keys, return_index=True)
-        self._p, self._leverage = p[last], leverages[last]
+        new = (np.minimum(u, v) << 32 | np.maximum(u, v))[u != v]
+        keys, p = np.append(self._pairs, new), np.append(self._p, p[u != v])
+        leverages = np.append(self._leverage, np.full(len(new), np.nan))
+        last = len(keys) - 1 - np.unique(keys[::-1], return_index=True)[1]
+        self._pairs, self._p, self._leverage = keys[last], p[last], leverages[last]
         self._group(np.concatenate([u, v, records]))
         return self
 
     def _group(self, changed: Ints) -> None:
         """Group all records of the components of links that have a changed record."""
         n, (u, v), is_link = len(self.nodes_), self._ends(), self._p >= self.threshold
-        known = np.flatnonzero(self._cluster >= 0)
-        known = known[np.argsort(self._cluster[known], kind="stable")]
-        same = self._cluster[known[1:]] == self._cluster[known[:-1]]
-        ties = known[:-1][same], known[1:][same]  # each known record and the next of its cluster
-        ends = np.append(u[is_link], ties[0]), np.append(v[is_link], ties[1])
-        component = connected_components(coo_array((np.ones(len(ends[0])), ends), (n, n)))[1]
+        known = np.flatnonzero(self._cluster >= 0)  # each is joined to a node for its cluster
+        ends = np.append(u[is_link], known), np.append(v[is_link], n + self._cluster[known])
+        joins = coo_array((np.ones(len(ends[0])), ends), [n + len(self._names)] * 2)
+        component = connected_components(joins)[1][:n]
         touched = np.isin(component, component[changed])
         links = np.flatnonzero(touched[u] & is_link)
-        p = np.minimum(self._p[links], 1.0 - LEAST)
-        self._leverage[links] = _find_leverages(
-            u[links], v[links], -np.log1p(-p), component, self.n_jobs
-        )
-        order = np.lexsort((-p, self._leverage[links]))
-        links, p = links[order], p[order]
-        nodes, place = np.flatnonzero(touched), np.cumsum(touched) - 1
-        columns = place[u[links]], place[v[links]], np.log(p / (1.0 - p))
-        tied = [place[end[touched[end]]] for end in ties]
-        roots = _grow(*columns, self._cluster[nodes], tied, math.log(1.0 - self.recall))
+        p = np.minimum(self._p[links], SUREST)
+        leverages = _find_leverages(u[links], v[links], -np.log1p(-p), component)
+        self._leverage[links] = leverages
+        order = np.lexsort((-p, leverages))
+        nodes, ends = np.flatnonzero(touched), np.stack([u, v])[:, links[order]]
+        roots = _grow(
+            (np.cumsum(touched) - 1)[ends].T.tolist(), np.log(p / (1.0 - p))[order].tolist(),
+            self._cluster[nodes].tolist(), math.log(1.0 - self.recall),
+        )  # fmt: skip
         _, first, which = np.unique(roots, return_index=True, return_inverse=True)
         self.entities_[nodes] = nodes[first[which]]
 
@@ -198,56 +161,50 @@ class EntityResolver(Shown):
         """Return two columns: each ``record``, and its ``cluster``, named by its first record."""
         return {"record": self.nodes_.ids(), "cluster": self.nodes_.ids(self.entities_)}
 
-    def weak_links(self, n: int = 20) -> list[Link]:
-        """Return the links inside entities that are most worth a look.
+    def links(self) -> dict[str, NDArray[Any]]:
+        """Return all links: ``left``, ``right``, ``probability``, ``leverage`` and ``joined``.
 
-        Those with the largest leverage times 1 - probability are unsure, and nothing confirms them.
+        The leverage is 1 if nothing but this link joins the two, and small if many paths do. Links
+        that are unsure, and that little else confirms, come first: 1 - probability, times leverage.
+        Links that are not `joined` are false bridges, between records of two entities.
         """
-        return self._choose(self._leverage * (1.0 - self._p), True, n)
-
-    def false_bridges(self, n: int = 20) -> list[Link]:
-        """Return the links whose records are two entities, the most probable ones first."""
-        return self._choose(self._p, False, n)
-
-    def _choose(self, order: Floats, joined: bool, n: int) -> list[Link]:
-        u, v = self._ends()
-        is_joined = self.entities_[u] == self.entities_[v]
-        found = np.flatnonzero((self._p >= self.threshold) & (is_joined == joined))
-        found = found[np.argsort(-order[found], kind="stable")[:n]]
-        return [self._link(pair) for pair in self._pairs[found].tolist()]
-
-    def _link(self, pair: int) -> Link:
-        at = int(np.searchsorted(self._pairs, pair))
-        ends = [pair >> 32, pair & 0xFFFFFFFF]
-        joined = self.entities_[ends[0]] == self.entities_[ends[1]]
-        left, right = self.nodes_.ids(ends).tolist()
-        return Link(left, right, float(self._p[at]), float(self._leverage[at]), bool(joined))
+        at = np.flatnonzero(self._p >= self.threshold)
+        at = at[np.argsort((self._p[at] - 1.0) * self._leverage[at], kind="stable")]
+        u, v = (end[at] for end in self._ends())
+        left, right, joined = (
+            self.nodes_.ids(u),
+            self.nodes_.ids(v),
+            np.equal(*self.entities_[[u, v]]),
+        )
+        found = {"left": left, "right": right, "probability": self._p[at]}
+        return found | {"leverage": self._leverage[at], "joined": joined}
 
     def explain(self, left: object, right: object) -> MergeReason:
         """Return the links that make one entity of two records, or those that do not."""
-        a, b = self.nodes_.find([left, right]).tolist()
-        u, v = self._ends()
-        is_joined, n = self.entities_[u] == self.entities_[v], len(self.nodes_)
+        (a, b), n = self.nodes_.find([left, right]).tolist(), len(self.nodes_)
         joined = bool(self.entities_[a] == self.entities_[b])
-        links = np.flatnonzero((self._p >= self.threshold) & (is_joined | (not joined)))
-        u, v, p = u[links], v[links], np.minimum(self._p[links], 1.0 - LEAST)
+        ends = np.stack(self._ends())
+        chosen = (self._p >= self.threshold) & (np.equal(*self.entities_[ends]) | (not joined))
+        (u, v), p = ends[:, chosen], np.minimum(self._p[chosen], SUREST)
         costs = coo_array((-np.log(p), (u, v)), (n, n)).tocsr()
         before = dijkstra(costs, directed=False, indices=a, return_predecessors=True)[1]
-        path, end = [], b
-        while end != a and before[end] >= 0:
-            start = int(before[end])
-            link = self._link(min(start, end) << 32 | max(start, end))
-            path.append(link if start < end else link._replace(left=link.right, right=link.left))
-            end = start
-        if end != a or not path:
+        path = [b]
+        while before[path[0]] >= 0:
+            path.insert(0, int(before[path[0]]))
+        if len(path) == 1:  # no path, or the same record
             return MergeReason(joined, float(a == b), [])
-        near = (before >= 0)[u] | (u == a)
+        near = (before[u] >= 0) | (before[v] >= 0)
         graph = Graph.from_edges(u[near], v[near], -np.log1p(-p[near]))
         resistance = effective_resistance(graph, [[a, b]], exact=True)[0]
-        return MergeReason(joined, 1.0 - math.exp(-1.0 / resistance), path[::-1])
+        steps = np.array(path[:-1]), np.array(path[1:])
+        keys = np.minimum(*steps) << 32 | np.maximum(*steps)
+        p, names = self._p[np.searchsorted(self._pairs, keys)], self.nodes_.ids(path).tolist()
+        same = np.equal(*self.entities_[[*steps]])
+        found = list(zip(names[:-1], names[1:], p.tolist(), same.tolist(), strict=True))
+        return MergeReason(joined, 1.0 - math.exp(-1.0 / resistance), found)
 
 
-def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints, n_jobs: int | None) -> Floats:
+def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints) -> Floats:
     """Return the leverages of links, sorted by their ends; exact in components of few records."""
     leverages, sizes = np.ones(len(u)), np.bincount(component)  # 1 in trees
     is_cyclic = np.bincount(component[u], minlength=len(sizes)) >= sizes
@@ -256,59 +213,55 @@ def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints, n_jobs: int | 
     rest = rest[np.argsort(packs[rest], kind="stable")]
     for part in np.split(rest, np.flatnonzero(np.diff(packs[rest])) + 1):
         ends = np.unique(np.stack([u[part], v[part]]), return_inverse=True)[1].reshape(2, -1)
-        found = effective_resistance(
-            Graph.from_edges(*ends, w[part]), random_state=0, n_jobs=n_jobs
-        )
+        found = effective_resistance(Graph.from_edges(*ends, w[part]), random_state=0)
         leverages[part] = np.round(w[part] * found, DIGITS)
     return leverages
 
 
 def _grow(
-    u: Ints, v: Ints, evidence: Floats, known: Ints, ties: list[Ints], missing: float
-) -> Ints:
-    """Return the root of the entity of each record; links join entities in the given order.
+    pairs: list[list[int]], evidence: list[float], known: list[int], missing: float
+) -> list[int]:
+    """Return a member of the entity of each record; links join entities in the given order.
 
     `between` has the evidence and the number of links between an entity and each other one. Links
     that are refused are tried again as long as entities grow.
     """
-    root, size, cluster = list(range(len(known))), [1] * len(known), known.tolist()
+    root, members = list(range(len(known))), [[node] for node in range(len(known))]
     between: list[dict[int, tuple[float, int]]] = [{} for _ in root]
-    pairs = list(zip(u.tolist(), v.tolist(), strict=True))
-    for (a, b), one in zip(pairs, evidence.tolist(), strict=True):
+    for (a, b), one in zip(pairs, evidence, strict=True):
         between[a][b] = between[b][a] = (one, 1)
 
-    def find(a: int) -> int:
-        while root[a] != a:
-            root[a] = a = root[root[a]]
-        return a
-
     def join(a: int, b: int) -> None:
-        if len(between[a]) < len(between[b]):
+        if len(between[a]) + len(members[a]) < len(between[b]) + len(members[b]):
             a, b = b, a
-        root[b], size[a], cluster[a] = a, size[a] + size[b], max(cluster[a], cluster[b])
+        for node in members[b]:
+            root[node] = a
+        members[a] += members[b]
+        known[a] = max(known[a], known[b])
         for c, (more, count) in between[b].items():
             del between[c][b]
             if c != a:
                 old, n_old = between[a].get(c, (0.0, 0))
                 between[a][c] = between[c][a] = (old + more, n_old + count)
-        between[b].clear()
 
-    for a, b in zip(*(end.tolist() for end in ties), strict=True):
-        join(find(a), find(b))
+    firsts: dict[int, int] = {}
+    for node, cluster in enumerate(known.copy()):
+        if cluster >= 0 and firsts.setdefault(cluster, node) != node:
+            join(root[firsts[cluster]], node)
     n_before = -1
     while len(pairs) != n_before:
         n_before, waiting, pairs = len(pairs), pairs, []
-        for pair in waiting:
-            a, b = find(pair[0]), find(pair[1])
+        for u, v in waiting:
+            a, b = root[u], root[v]
             if a == b:
                 continue
             found, count = between[a][b]
-            found += (size[a] * size[b] - count) * missing
-            if found > 0.0 and min(cluster[a], cluster[b]) < 0:
+            found += (len(members[a]) * len(members[b]) - count) * missing
+            if found > 0.0 and min(known[a], known[b]) < 0:
                 join(a, b)
             else:
-                pairs.append(pair)
-    return np.array([find(a) for a in root], dtype=np.int64)
+                pairs.append([u, v])
+    return root
 
 
 def _open(given: Any, nodes: NodeTable) -> Edges:
