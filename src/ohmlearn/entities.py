@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,29 +31,11 @@ from ohmlearn.resistance import effective_resistance
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-__all__ = ["EntityResolver", "MergeReason"]
+__all__ = ["EntityResolver"]
 
 SUREST = 0.999  # links count as at most so sure, since scores are too sure
 PACK = 64  # records of components whose leverages are computed together
 DIGITS = 9  # of leverages; rounding must not decide the order of links
-SPLINK = ("unique_id_l", "unique_id_r")
-
-
-class MergeReason(NamedTuple):
-    """Why two records are one entity, or not; see `EntityResolver.explain`.
-
-    `path` has the links (left, right, probability, joined) of the path whose probabilities have the
-    largest product. `probability` counts all paths, as independent evidence: 1 - exp(-1 / R).
-    """
-
-    joined: bool
-    probability: float
-    path: list[tuple[object, object, float, bool]]
-
-    def __str__(self) -> str:
-        steps = (f"{a} {'-' if joined else '|'} {b} ({p:.2f})" for a, b, p, joined in self.path)
-        found = ", ".join(steps) or "no path"
-        return f"{'one entity' if self.joined else 'two entities'}: {found}, {self.probability:.2f} by all paths"
 
 
 class EntityResolver:
@@ -84,8 +66,9 @@ class EntityResolver:
     >>> links = found.links()
     >>> links["left"][~links["joined"]], links["right"][~links["joined"]]  # false bridges
     (array(['a3'], dtype=object), array(['b1'], dtype=object))
-    >>> print(found.explain("a1", "b2"))
-    two entities: a1 - a2 (0.90), a2 - a3 (0.90), a3 | b1 (0.95), b1 - b2 (0.90), 0.59 by all paths
+    >>> links, probability = found.explain("a1", "b2")
+    >>> links["left"].tolist(), links["right"].tolist(), round(probability, 2)
+    (['a1', 'a2', 'a3', 'b1'], ['a2', 'a3', 'b1', 'b2'], 0.59)
     """
 
     def __init__(self, *, threshold: float = 0.8, recall: float = 0.8) -> None:
@@ -97,7 +80,7 @@ class EntityResolver:
         self._cluster = np.empty(0, np.int64)  # of each record, if it is known, else -1
         self._names: dict[object, int] = {}  # of these clusters
 
-    def update(self, pairs: object, known: Mapping[Any, object] | None = None) -> Self:
+    def update(self, pairs: object = None, known: Mapping[Any, object] | None = None) -> Self:
         """Take in more pairs, and group again the records that they may have changed.
 
         The answer is as if all pairs had come at once. A pair that comes again has a new score.
@@ -114,7 +97,8 @@ class EntityResolver:
             ones never. Earlier ones remain.
         """
         none = np.empty(0, np.int64)
-        batches = [(none, none, none), *(batch[:3] for batch in _open(pairs, self.nodes_))]
+        edges = () if pairs is None else _open(pairs, self.nodes_)
+        batches = [(none, none, none), *(batch[:3] for batch in edges)]
         if any(w is None or w.max(initial=0.0) > 1.0 for _, _, w in batches):
             what = "must have a column of probabilities, or of weights between 0 and 1"
             raise InputError(f"{Param('pairs')} {what}")
@@ -146,11 +130,13 @@ class EntityResolver:
         leverages = _find_leverages(u[links], v[links], -np.log1p(-p), component)
         self._leverage[links] = leverages
         order = np.lexsort((-p, leverages))
-        nodes, ends = np.flatnonzero(touched), np.stack([u, v])[:, links[order]]
+        nodes, place = np.flatnonzero(touched), np.cumsum(touched) - 1
         roots = _grow(
-            (np.cumsum(touched) - 1)[ends].T.tolist(), np.log(p / (1.0 - p))[order].tolist(),
-            self._cluster[nodes].tolist(), math.log(1.0 - self.recall),
-        )  # fmt: skip
+            place[np.stack([u, v], axis=1)[links[order]]].tolist(),
+            np.log(p / (1.0 - p))[order].tolist(),
+            self._cluster[nodes].tolist(),
+            math.log(1.0 - self.recall),
+        )
         _, first, which = np.unique(roots, return_index=True, return_inverse=True)
         self.entities_[nodes] = nodes[first[which]]
 
@@ -170,38 +156,37 @@ class EntityResolver:
         """
         at = np.flatnonzero(self._p >= self.threshold)
         at = at[np.argsort((self._p[at] - 1.0) * self._leverage[at], kind="stable")]
-        u, v = (end[at] for end in self._ends())
-        left, right, joined = (
-            self.nodes_.ids(u),
-            self.nodes_.ids(v),
-            np.equal(*self.entities_[[u, v]]),
-        )
-        found = {"left": left, "right": right, "probability": self._p[at]}
-        return found | {"leverage": self._leverage[at], "joined": joined}
+        return self._show(*(end[at] for end in self._ends()))
 
-    def explain(self, left: object, right: object) -> MergeReason:
-        """Return the links that make one entity of two records, or those that do not."""
-        (a, b), n = self.nodes_.find([left, right]).tolist(), len(self.nodes_)
-        joined = bool(self.entities_[a] == self.entities_[b])
-        ends = np.stack(self._ends())
-        chosen = (self._p >= self.threshold) & (np.equal(*self.entities_[ends]) | (not joined))
-        (u, v), p = ends[:, chosen], np.minimum(self._p[chosen], SUREST)
+    def _show(self, u: Ints, v: Ints) -> dict[str, NDArray[Any]]:
+        at = np.searchsorted(self._pairs, np.minimum(u, v) << 32 | np.maximum(u, v))
+        table: dict[str, NDArray[Any]] = {"left": self.nodes_.ids(u), "right": self.nodes_.ids(v)}
+        table |= {"probability": self._p[at], "leverage": self._leverage[at]}
+        return table | {"joined": self.entities_[u] == self.entities_[v]}
+
+    def explain(self, left: object, right: object) -> tuple[dict[str, NDArray[Any]], float]:
+        """Return the strongest path of links between two records, and how strongly all join them.
+
+        The path is a table as of `links`; its probabilities have the largest product. If the two
+        are one entity, all its links are joined, else some are false bridges. The second value is 1
+        - exp(-1 / R), R the resistance: all paths, as independent evidence.
+        """
+        (a, b), n, ends = self.nodes_.find([left, right]).tolist(), len(self.nodes_), self._ends()
+        inside = np.equal(*self.entities_[np.stack(ends)]) | (
+            self.entities_[a] != self.entities_[b]
+        )
+        chosen = (self._p >= self.threshold) & inside
+        (u, v), p = np.stack(ends)[:, chosen], np.minimum(self._p[chosen], SUREST)
         costs = coo_array((-np.log(p), (u, v)), (n, n)).tocsr()
         before = dijkstra(costs, directed=False, indices=a, return_predecessors=True)[1]
         path = [b]
         while before[path[0]] >= 0:
             path.insert(0, int(before[path[0]]))
-        if len(path) == 1:  # no path, or the same record
-            return MergeReason(joined, float(a == b), [])
         near = (before[u] >= 0) | (before[v] >= 0)
-        graph = Graph.from_edges(u[near], v[near], -np.log1p(-p[near]))
-        resistance = effective_resistance(graph, [[a, b]], exact=True)[0]
-        steps = np.array(path[:-1]), np.array(path[1:])
-        keys = np.minimum(*steps) << 32 | np.maximum(*steps)
-        p, names = self._p[np.searchsorted(self._pairs, keys)], self.nodes_.ids(path).tolist()
-        same = np.equal(*self.entities_[[*steps]])
-        found = list(zip(names[:-1], names[1:], p.tolist(), same.tolist(), strict=True))
-        return MergeReason(joined, 1.0 - math.exp(-1.0 / resistance), found)
+        graph = Graph.from_edges(u[near], v[near], -np.log1p(-p[near]), n_nodes=n)
+        resistance = float(effective_resistance(graph, [[a, b]], exact=True)[0])
+        joins = 1.0 if a == b else -math.expm1(-1.0 / resistance)
+        return self._show(np.array(path[:-1], np.int64), np.array(path[1:], np.int64)), joins
 
 
 def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints) -> Floats:
@@ -212,8 +197,8 @@ def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints) -> Floats:
     rest = np.flatnonzero(is_cyclic[component[u]])
     rest = rest[np.argsort(packs[rest], kind="stable")]
     for part in np.split(rest, np.flatnonzero(np.diff(packs[rest])) + 1):
-        ends = np.unique(np.stack([u[part], v[part]]), return_inverse=True)[1].reshape(2, -1)
-        found = effective_resistance(Graph.from_edges(*ends, w[part]), random_state=0)
+        a, b = np.unique(np.stack([u[part], v[part]]), return_inverse=True)[1].reshape(2, -1)
+        found = effective_resistance(Graph.from_edges(a, b, w[part]), random_state=0)
         leverages[part] = np.round(w[part] * found, DIGITS)
     return leverages
 
@@ -223,58 +208,50 @@ def _grow(
 ) -> list[int]:
     """Return a member of the entity of each record; links join entities in the given order.
 
-    `between` has the evidence and the number of links between an entity and each other one. Links
-    that are refused are tried again as long as entities grow.
+    Links that are refused are tried again as long as entities grow.
     """
     root, members = list(range(len(known))), [[node] for node in range(len(known))]
-    between: list[dict[int, tuple[float, int]]] = [{} for _ in root]
-    for (a, b), one in zip(pairs, evidence, strict=True):
-        between[a][b] = between[b][a] = (one, 1)
+    near: list[list[tuple[int, float]]] = [[] for _ in root]
+    for (u, v), one in zip(pairs, evidence, strict=True):
+        near[u].append((v, one))
+        near[v].append((u, one))
 
-    def join(a: int, b: int) -> None:
-        if len(between[a]) + len(members[a]) < len(between[b]) + len(members[b]):
-            a, b = b, a
-        for node in members[b]:
-            root[node] = a
-        members[a] += members[b]
-        known[a] = max(known[a], known[b])
-        for c, (more, count) in between[b].items():
-            del between[c][b]
-            if c != a:
-                old, n_old = between[a].get(c, (0.0, 0))
-                between[a][c] = between[c][a] = (old + more, n_old + count)
+    def join(small: int, large: int) -> None:
+        for node in members[small]:
+            root[node] = large
+        members[large] += members[small]
+        known[large] = max(known[small], known[large])
 
     firsts: dict[int, int] = {}
     for node, cluster in enumerate(known.copy()):
         if cluster >= 0 and firsts.setdefault(cluster, node) != node:
-            join(root[firsts[cluster]], node)
+            join(node, firsts[cluster])
     n_before = -1
     while len(pairs) != n_before:
         n_before, waiting, pairs = len(pairs), pairs, []
         for u, v in waiting:
-            a, b = root[u], root[v]
+            a, b = sorted((root[u], root[v]), key=lambda node: len(members[node]))
             if a == b:
                 continue
-            found, count = between[a][b]
-            found += (len(members[a]) * len(members[b]) - count) * missing
-            if found > 0.0 and min(known[a], known[b]) < 0:
+            found = [x for node in members[a] for other, x in near[node] if root[other] == b]
+            n_missing = len(members[a]) * len(members[b]) - len(found)
+            if sum(found) + n_missing * missing > 0.0 and min(known[a], known[b]) < 0:
                 join(a, b)
             else:
                 pairs.append([u, v])
     return root
 
 
-def _open(given: Any, nodes: NodeTable) -> Edges:
+def _open(pairs: Any, nodes: NodeTable) -> Edges:
     """Return pairs as edges; scores are their weights."""
-    if is_from("splink", given):
-        given = given.as_pandas_dataframe()
-    if is_from("pandas", given) and given.ndim == 1:  # recordlinkage
-        given = (*(given.index.get_level_values(level) for level in (0, 1)), given)
-    elif is_from("pandas", given) and {*SPLINK, "source_dataset_l"} <= set(given.columns):
-        ends = (
-            given[f"source_dataset_{end[-1]}"] + "-__-" + given[end].astype(str) for end in SPLINK
-        )
-        given = (*ends, given["match_probability"])
-    elif getattr(getattr(given, "dtype", None), "names", None) == ("pairs", "score"):  # dedupe
-        given = (*given["pairs"].T, given["score"])
-    return read_edges(given, nodes=nodes)
+    if is_from("splink", pairs):
+        pairs = pairs.as_pandas_dataframe()
+    if is_from("pandas", pairs) and pairs.ndim == 1:  # recordlinkage
+        pairs = (*(pairs.index.get_level_values(level) for level in (0, 1)), pairs)
+    elif is_from("pandas", pairs) and "source_dataset_l" in pairs:  # ids of several data sets
+        columns = ((f"source_dataset_{side}", f"unique_id_{side}") for side in "lr")
+        ends = (pairs[of] + "-__-" + pairs[ids].astype(str) for of, ids in columns)
+        pairs = (*ends, pairs["match_probability"])
+    elif getattr(getattr(pairs, "dtype", None), "names", None) == ("pairs", "score"):  # dedupe
+        pairs = (*pairs["pairs"].T, pairs["score"])
+    return read_edges(pairs, nodes=nodes)
