@@ -25,7 +25,7 @@ from ohmlearn.edges import Edges
 from ohmlearn.errors import InputError, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading import read_edges
+from ohmlearn.reading.read_edges import read_edges
 from ohmlearn.resistance import effective_resistance
 
 Floats = NDArray[np.float64]
