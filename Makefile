@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test check docs bench bench-quick bench-page dist check-dist check-native check-oldest check-report check-page check-serve check-spark check-links clean
+.PHONY: help run test check docs bench bench-quick bench-page dist check-dist check-native check-oldest check-report check-page check-serve check-spark check-fields check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -55,6 +55,14 @@ check-spark: .venv/dev ## ohmlearn.spark with PySpark on two cores of this machi
 	@java -version >/dev/null 2>&1 || echo "check-spark is skipped: there is no java; install openjdk-17-jre-headless"
 	@! java -version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv/spark
 	@! java -version >/dev/null 2>&1 || $(BIN)/pytest -q tests/spark src/ohmlearn/spark.py $(wildcard src/ohmlearn/cluster/spark_*.py)
+
+check-fields: .venv/dev ## ohmlearn.anndata and ohmlearn.entities with anndata, recordlinkage and splink, in an environment of their own
+	$(BIN)/pip install -q "uv>=0.8"
+	$(BIN)/uv venv -q --clear --python $(BIN)/python build/fields
+	$(BIN)/uv pip install -q --python build/fields/bin/python --group test --group fields \
+	  -C build-dir=build/fields/native ".[files,plot]"
+	build/fields/bin/python -m pytest -q tests/unit/test_anndata.py tests/unit/test_entities.py \
+	  tests/project/test_documentation.py -k "anndata or entities or cells"
 
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
 	$(BIN)/python tests/project/check_report.py

@@ -1,7 +1,9 @@
 # The public modules and names of ohmlearn: `import ohmlearn` reads this list.
+from ohmlearn import anndata as anndata
 from ohmlearn import certificate as certificate
 from ohmlearn import dask as dask
 from ohmlearn import edge_log as edge_log
+from ohmlearn import entities as entities
 from ohmlearn import errors as errors
 from ohmlearn import estimators as estimators
 from ohmlearn import features as features

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["find_fates", "label_cells"]
 
-GRAPH, POINTS = "connectivities", "X_pca"  # names that scanpy gives
-
 
 def label_cells(
     adata: AnnData,
@@ -40,22 +37,18 @@ def label_cells(
     Parameters
     ----------
     adata : AnnData
-        Gets ``obsm[key_added]``, a data frame with the probability of each type, and the columns
-        ``{key_added}_label``, ``_uncertainty`` (1 - the largest probability) and ``_abstains`` of
-        ``obs``.
+        Gets ``obsm[key_added]``, a data frame of the probabilities of all types, and the columns
+        ``{key_added}_label``, ``_uncertainty`` (1 - the largest one) and ``_abstains`` of ``obs``.
     key : str
-        The column of ``obs`` with the known types; missing values mean unlabelled.
+        The column of ``obs`` with the known types. Cells without one are unlabelled, and so are
+        those of the type `unlabelled`, such as ``"Unknown"``.
     use : str, optional
-        A symmetric matrix of ``obsp``, such as ``"connectivities"``, the default if there is one.
-        Or an entry of ``obsm``, by default ``"X_pca"``, in which nearest neighbours are found.
+        A matrix of ``obsp``, by default ``"connectivities"`` if it is there. Or points of ``obsm``,
+        else ``"X_pca"``, of which the nearest neighbours are found.
     model : HFSClassifier, optional
-        What to fit; by default one with the default parameters.
-    unlabelled : optional
-        A type that also means unlabelled, such as ``"Unknown"``.
+        What to fit; one with the default parameters if not given.
     abstain : float
         Smallest probability of a label; less certain cells have none.
-    key_added : str
-        How to name what is added.
 
     Returns
     -------
@@ -67,86 +60,71 @@ def label_cells(
     >>> import numpy as np
     >>> from anndata import AnnData
     >>> from ohmlearn.anndata import label_cells
-    >>> cells = AnnData(np.zeros((6, 1)), obs={"type": ["B", None, None, None, None, "T"]})
-    >>> cells.obsm["X_pca"] = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
-    >>> model = label_cells(cells, "type", model=HFSClassifier(n_neighbors=2))
-    >>> cells.obs["ohmlearn_label"].tolist()
-    ['B', 'B', 'B', 'T', 'T', 'T']
+    >>> cells = AnnData(np.zeros((40, 1)))
+    >>> cells.obsm["X_pca"] = np.arange(40.0)[:, np.newaxis]
+    >>> cells.obs["type"] = ["B"] * 5 + [None] * 30 + ["T"] * 5
+    >>> _ = label_cells(cells, "type", abstain=0.9)
+    >>> cells.obs["ohmlearn_label"].value_counts(dropna=False).to_dict()
+    {'B': 17, 'T': 17, nan: 6}
     """
     import pandas as pd
 
     model = HFSClassifier() if model is None else model
-    graph = _graph_of(adata, use, model.n_neighbors)
     known = adata.obs[key].astype(object).dropna()
-    model.fit_edges(graph, known[known != unlabelled])
-    p = model.label_distributions_
-    labels = pd.Categorical(model.transduction_, model.classes_)
+    model.fit_edges(_graph_of(adata, use, model.n_neighbors), known[known != unlabelled])
+    p, columns = model.label_distributions_, model.classes_
     unsure = (p.max(axis=1) < abstain) | ~model.reached_
-    labels[unsure] = None
-    columns = {"label": labels, "uncertainty": 1.0 - p.max(axis=1), "abstains": unsure}
-    for name, column in columns.items():
-        adata.obs[f"{key_added}_{name}"] = column
-    adata.obsm[key_added] = pd.DataFrame(p, adata.obs_names, model.classes_.astype(str))
+    codes = np.where(unsure, -1, np.searchsorted(columns, model.transduction_))
+    adata.obs[f"{key_added}_label"] = pd.Categorical.from_codes(codes, columns)
+    adata.obs[f"{key_added}_uncertainty"] = 1.0 - p.max(axis=1)
+    adata.obs[f"{key_added}_abstains"] = unsure
+    adata.obsm[key_added] = pd.DataFrame(p, adata.obs_names, columns.astype(str))
     return model
 
 
 def find_fates(
     adata: AnnData,
-    terminal: str | Mapping[str, Iterable[str]],
+    terminal: str,
     *,
     use: str | None = None,
     key_added: str = "fates",
-    n_jobs: int | None = None,
 ) -> DataFrame:
     """Return the probabilities that random walks from each cell end in each terminal state.
 
-    A walk moves to a neighbour with probability proportional to the weight of the edge, until it
-    reaches a cell of some terminal state. One grounded system is solved, with a column for each
-    state: (L + D) F = B, B the weights to the states and D their sums, without terminal cells.
+    A walk moves to a neighbour with a probability proportional to the weight of the edge, until it
+    is at a cell of a terminal state. This is one block solve: with B the weights of the other cells
+    to the states, D its row sums and L the Laplacian between them, (L + D) F = B.
 
     Parameters
     ----------
     adata : AnnData
-        Gets ``obsm[key_added]``, the data frame that is returned.
-    terminal : str, or dict {state: names of cells}
-        A column of ``obs`` with the state of each terminal cell, missing for all others; or cells.
-    use, key_added
+        Gets ``obsm[key_added]``, the data frame that is returned, a column for each state. Cells
+        that no path joins to a terminal state have NaN.
+    terminal : str
+        A column of ``obs`` with the states of terminal cells, missing for others, as CellRank has.
+    use : str, optional
         As for `label_cells`.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn.
-
-    Returns
-    -------
-    DataFrame of shape (n_cells, n_states)
-        NaN for cells that no path joins to a terminal state.
 
     Examples
     --------
     >>> import numpy as np
     >>> from anndata import AnnData
-    >>> from ohmlearn import gallery
     >>> from ohmlearn.anndata import find_fates
     >>> cells = AnnData(np.zeros((5, 1)), obs={"end": ["left", None, None, None, "right"]})
-    >>> cells.obsp["connectivities"] = gallery.path(5).adjacency()
+    >>> cells.obsp["connectivities"] = np.eye(5, k=1) + np.eye(5, k=-1)
     >>> find_fates(cells, "end")["left"].round(6).tolist()
     [1.0, 0.75, 0.5, 0.25, 0.0]
     """
     import pandas as pd
 
     graph = _graph_of(adata, use, NEIGHBORS)
-    if isinstance(terminal, str):
-        ends = adata.obs[terminal].astype(object)
-    else:
-        ends = pd.Series(index=adata.obs_names, dtype=object)
-        for state, cells in terminal.items():
-            ends[list(cells)] = state
-    codes, states = pd.factorize(ends, sort=True)
+    codes, states = pd.factorize(adata.obs[terminal].astype(object), sort=True)
     n, free, (u, v, w) = graph.n_nodes, codes < 0, graph.edges()
     inside, leaves = free[u] & free[v], free[u] != free[v]
     starts, stops = np.where(free[u], (u, v), (v, u))[:, leaves]
     exits = coo_array((w[leaves], (starts, codes[stops])), (n, len(states))).toarray()
     between = Graph.from_edges(u[inside], v[inside], w[inside], n_nodes=n)
-    solver = LaplacianSolver(between, ground=exits.sum(axis=1), random_state=0, n_jobs=n_jobs)
+    solver = LaplacianSolver(between, ground=exits.sum(axis=1), random_state=0)
     found = np.maximum(solver.solve(exits), 0.0)
     found[~free, codes[~free]] = 1.0
     totals = found.sum(axis=1, keepdims=True)
@@ -157,17 +135,14 @@ def find_fates(
 
 def _graph_of(adata: AnnData, use: str | None, n_neighbors: int) -> Graph:
     """Return the graph of the cells, with their names."""
-    name = use or (GRAPH if GRAPH in adata.obsp else POINTS)
+    name = use or ("connectivities" if "connectivities" in adata.obsp else "X_pca")
     if name in adata.obsp:
         graph = Graph.from_scipy(adata.obsp[name])
     elif name in adata.obsm:
         graph = knn_edges(np.asarray(adata.obsm[name]), n_neighbors=n_neighbors).to_graph()
     else:
-        raise InputError(
-            f"{Param('use')}: adata has no {name!r} in obsp or obsm, only {list(adata.obsp)} and "
-            f"{list(adata.obsm)}",
-            remedy="run scanpy.pp.neighbors(adata), or name one of these",
-        )
+        remedy = "run scanpy.pp.neighbors(adata), or name an entry of obsp or obsm"
+        raise InputError(f"{Param('use', use)}: there is no {name!r} in adata", remedy=remedy)
     graph.nodes = NodeTable()
     graph.nodes.add(np.asarray(adata.obs_names, dtype=object))
     if len(graph.nodes) < graph.n_nodes:
