@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.explanation import explain_nodes
@@ -19,6 +19,9 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.serve.answer_store import find_numbers
 from ohmlearn.serve.label_thread import Labeller, Solved
 from ohmlearn.serve.serve_errors import Refused
+
+if TYPE_CHECKING:
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 MOST_KEPT = 256  # replies of the last answer, for clients that ask again
 STABILITY_SECONDS = 60.0  # between measurements of how stable the sparsifier is: they take 4 solves
@@ -29,6 +32,7 @@ MOST_NAMED, MOST_LABELS = 3, 5
 NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
+WITH_FEATURES = "With features, reasons are known for the present label only."
 UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
@@ -65,6 +69,8 @@ class Explainer:
             found = replace(one, node=node).to_dict(changes=changes)
             if one.label is None:
                 found["text"] = f"{node}: {one.note}."
+            if solved.pool is not None and solved.answers.has(number):
+                found |= _weigh_experts(solved.pool, number, replace(one, node=node), against)
             with self._guard:
                 if self._replies and next(iter(self._replies))[0] != key[0]:
                     self._replies.clear()
@@ -90,7 +96,7 @@ class Explainer:
     ) -> Explanation:
         answer = solved.answer
         is_new = number >= solved.answers.n_nodes
-        if answer is None or is_new or solved.answers.codes[number] == -1:
+        if answer is None or not solved.answers.has(number):
             why = NO_LABELS if answer is None else TOO_NEW if is_new else UNREACHED
             return Explanation(number, None, None, float("nan"), float("nan"), [], note=why)
         how: dict[str, Any] = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
@@ -139,6 +145,8 @@ class Explainer:
         for at, one in enumerate(changes[:MOST_CHANGES]):
             if solved is None or one["version"] != solved.answers.version:
                 found[at]["reason"] = {"text": NOT_LAST, "labels": []}
+            elif solved.pool is not None:
+                found[at]["reason"] = {"text": WITH_FEATURES, "labels": []}
             elif before is None or before.answers.version != solved.answers.version - 1:
                 found[at]["reason"] = {"text": NOT_KEPT, "labels": []}
             else:
@@ -211,3 +219,14 @@ def compare_reasons(
         head = f'{change["node"]} became "{change["after"]}", and had no label before'
     text = f"{head}: {said}" + (f"; the labels that count differently are {named}" if named else "")
     return {"text": text + ".", "labels": rows[:MOST_LABELS], "basis": now.basis}
+
+
+def _weigh_experts(
+    pool: FeatureClassAnswer, number: int, one: Explanation, against: str | None
+) -> dict[str, Any]:
+    """Return what features and edges add; the reasons of the edges alone are in its "graph"."""
+    from ohmlearn.features.feature_reasons import weigh_experts
+
+    (found,) = weigh_experts(pool, [number], [one], against)
+    nothing: dict[str, Any] = {"labels": [], "paths": [], "neighbors": None, "edges": None}
+    return found.to_dict() | nothing | {"text": found.text(changes=False)}
