@@ -288,7 +288,7 @@ def test_features(tmp_path):
     [
         ("id,age,city\nn0,old,R\n", 1, "'age' must be a finite number, got 'old'"),
         ("id,age,city\nn0,1,R\nn1,inf,R\n", 2, "'age' must be a finite number, got 'inf'"),
-        ("id,age,city\nn0,1\n", None, "not CSV with a header"),
+        ("id,age,city\nn0,1\n", 1, "there are 2 fields, but the header has 3"),
         ("id,age,town\nn0,1,R\n", 1, "no column 'town'; the columns are 'age', 'city'"),
         ("id,age\nn0,1\nn0,2\n", 2, "earlier row"),
         ("age,city\n1,R\n", None, "no column is called node"),

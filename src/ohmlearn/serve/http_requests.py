@@ -328,10 +328,13 @@ def read_feature_csv(body: bytes) -> dict[str, Any]:
     try:
         names, *rows = csv.reader(io.StringIO(body.decode("utf-8-sig"), ""), strict=True)
         names[names.index(find_node_column(names, "the body", None, None, None))] = "node"
-        pairs = [_unique(list(zip(names, row, strict=True))) for row in rows]
+        pairs = [_unique(list(zip(names, row, strict=False))) for row in rows]
     except (csv.Error, ValueError) as error:
         said = error.message if isinstance(error, SourceError) else error
         raise Refused(400, f"the body is not CSV with a header: {said}") from None
+    for at, row in enumerate(rows, 1):
+        if len(row) != len(names):
+            _refuse(at, f"there are {len(row)} fields, but the header has {len(names)}")
     return {"features": pairs}
 
 

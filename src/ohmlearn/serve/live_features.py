@@ -107,7 +107,9 @@ class LiveFeatures:
     def _encode(self, table: pyarrow.Table) -> NodeFeatures:
         from ohmlearn.features import NodeFeatures  # imports scikit-learn
 
-        return NodeFeatures.from_table(table, node_col=0, columns=self._columns)
+        found = NodeFeatures.from_table(table, node_col=0, columns=self._columns)
+        found.source = "the features"  # for messages
+        return found
 
 
 def _types_of(table: pyarrow.Table | None) -> Types:
