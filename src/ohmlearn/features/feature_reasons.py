@@ -83,16 +83,9 @@ def explain_pool(
     n_edges: int = 20,
 ) -> list[PooledExplanation]:
     """Return the reasons for the answers of some nodes, given by number."""
-    graph = answer.experts.graph_answer(answer.problem.classes)
-    reasons = explain_nodes(graph, nodes, n_labels=n_labels, n_edges=n_edges)
-    return weigh_experts(answer, nodes, reasons, against)
-
-
-def weigh_experts(
-    answer: Any, nodes: Sequence[int], reasons: Sequence[Explanation], against: object = None
-) -> list[PooledExplanation]:
-    """Return what each expert adds at some nodes, beside the reasons of the edges alone."""
     problem = answer.problem  # of a FeatureClassAnswer, or of a FeatureAnswer of numbers
+    graph = answer.experts.graph_answer(problem.classes)
+    reasons = explain_nodes(graph, nodes, n_labels=n_labels, n_edges=n_edges)
     found = []
     for node, why in zip(nodes, reasons, strict=True):
         values, parts = answer.values[node], answer.parts[:, node].astype(np.float64)

@@ -7,8 +7,6 @@ from collections import deque
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ohmlearn.estimators.answer import FEW, ClassAnswer
 from ohmlearn.report.report_quality import group_by_probability, group_labels
 
@@ -61,7 +59,8 @@ class AccuracyWatch:
             return
         self.is_rough = bool(answer.counts.sum() < FEW * len(answer.counts))
         left_out = answer.left_out_labels()
-        names = np.asarray(answer.problem.classes).astype(str).tolist()
+        assert answer.problem.classes is not None
+        names = answer.problem.classes.astype(str).tolist()
         self.reliability = [one._asdict() for one in group_by_probability(*left_out[:3])]
         self.by_class = [
             {"label": names[one.key], **one._asdict()} for one in group_labels(*left_out)

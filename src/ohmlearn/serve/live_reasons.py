@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.explanation import explain_nodes
@@ -19,9 +19,6 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.serve.answer_store import find_numbers
 from ohmlearn.serve.label_thread import Labeller, Solved
 from ohmlearn.serve.serve_errors import Refused
-
-if TYPE_CHECKING:
-    from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 MOST_KEPT = 256  # replies of the last answer, for clients that ask again
 STABILITY_SECONDS = 60.0  # between measurements of how stable the sparsifier is: they take 4 solves
@@ -33,6 +30,13 @@ NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
 WITH_FEATURES = "With features, reasons are known for the present label only."
+WITHOUT_PICTURE: dict[str, Any] = {
+    "labels": [],
+    "paths": [],
+    "neighbors": None,
+    "edges": None,
+    "note": "",
+}
 UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
@@ -65,12 +69,18 @@ class Explainer:
         with self._guard:
             found = self._replies.get(key)
         if found is None:
-            one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
-            found = replace(one, node=node).to_dict(changes=changes)
-            if one.label is None:
-                found["text"] = f"{node}: {one.note}."
             if solved.pool is not None and solved.answers.has(number):
-                found |= _weigh_experts(solved.pool, number, replace(one, node=node), against)
+                from ohmlearn.features.feature_reasons import explain_pool
+
+                how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
+                (whole,) = explain_pool(solved.pool, [number], against=against, **how)
+                found = {**WITHOUT_PICTURE, **whole.to_dict(changes=changes), "node": node}
+                found["text"] = whole.text(changes=changes)
+            else:
+                one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
+                found = replace(one, node=node).to_dict(changes=changes)
+                if one.label is None:
+                    found["text"] = f"{node}: {one.note}."
             with self._guard:
                 if self._replies and next(iter(self._replies))[0] != key[0]:
                     self._replies.clear()
@@ -219,14 +229,3 @@ def compare_reasons(
         head = f'{change["node"]} became "{change["after"]}", and had no label before'
     text = f"{head}: {said}" + (f"; the labels that count differently are {named}" if named else "")
     return {"text": text + ".", "labels": rows[:MOST_LABELS], "basis": now.basis}
-
-
-def _weigh_experts(
-    pool: FeatureClassAnswer, number: int, one: Explanation, against: str | None
-) -> dict[str, Any]:
-    """Return what features and edges add; the reasons of the edges alone are in its "graph"."""
-    from ohmlearn.features.feature_reasons import weigh_experts
-
-    (found,) = weigh_experts(pool, [number], [one], against)
-    nothing: dict[str, Any] = {"labels": [], "paths": [], "neighbors": None, "edges": None}
-    return found.to_dict() | nothing | {"text": found.text(changes=False)}
