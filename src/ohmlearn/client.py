@@ -241,6 +241,15 @@ class Client:
         parts = _split(_as_sequence("nodes", nodes))
         return sum(self._ask("DELETE", "/v1/labels", {"nodes": x})["n_deleted"] for x in parts)
 
+    def put_features(self, rows: Mapping[Any, Mapping[str, Any]]) -> int:
+        """Give nodes features, instead of those that were sent before; return of how many nodes.
+
+        Each node has a dict of numbers and texts by column, where None means missing. An empty one
+        deletes the features of the node.
+        """
+        parts = _split([{**values, "node": node} for node, values in rows.items()])
+        return sum(self._ask("POST", "/v1/features", {"features": x})["n_nodes"] for x in parts)
+
     def label(self, node: Any) -> dict[str, Any]:
         """Return the label of a node, its probability, and which edges the answer reflects."""
         return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}")

@@ -432,6 +432,71 @@ def test_live_answers_are_those_of_the_command_line(tmp_path, name):
         assert any(row["abstained"] for row in found)
 
 
+FEATURE_OPTIONS = {
+    "logistic": [],
+    "prior": ["--class-prior", "group 0=.2,group 1=.3,group 2=.5", "--gamma", "2", "--seed", "3"],
+    "trees": ["--method", "hist-gradient-boosting", "--min-probability", "0.6"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "posts"), [("logistic", "some rows"), ("prior", "all rows"), ("trees", "nothing")]
+)
+def test_live_answers_with_features_are_those_of_the_command_line(tmp_path, name, posts):
+    u, v, w, _ = make_edges(3000, 150)
+    text = "u,v,weight\n" + "".join(f"{a},{b},{c}\n" for a, b, c in zip(u, v, w, strict=True))
+    (tmp_path / "edges.csv").write_text(text)
+    rng = np.random.default_rng(1)
+    # Node 150 to 154 have no edge; some values are missing.
+    nodes = rng.permutation(155).tolist()
+    kinds = ["" if node % 7 == 0 else "xyz"[node % 3] for node in nodes]
+    sizes = [f"{node % 3 + rng.normal():.3f}" for node in nodes]
+    days = [f"2026-01-{1 + node % 28:02}" for node in nodes]
+    rows = [",".join(map(str, row)) for row in zip(nodes, sizes, kinds, days, strict=True)]
+    table = tmp_path / "features.csv"
+    table.write_text("\n".join(["id,size,kind,since", *rows, ""]))
+    chosen = [*sorted(rng.choice(150, 40, replace=False).tolist()), 152]
+    labels = [{"node": node, "label": f"group {node % 3}"} for node in chosen]
+    lines = "".join(f"{one['node']},{one['label']}\n" for one in labels)
+    (tmp_path / "labels.csv").write_text("node,label\n" + lines)
+    options = FEATURE_OPTIONS[name]
+    files = ["--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv", "--passes", "1"]
+    done = invoke("label", tmp_path / "edges.csv", *files, "--features", table, *options)
+    assert done.exit_code == 0, done.output
+    expected = {row["node"]: row for row in csv.read_csv(tmp_path / "out.csv").to_pylist()}
+    if posts == "some rows":  # in place of wrong ones
+        wrong = [f"{row.split(',')[0]},0.5,x,2020-01-01" for row in rows[:50]]
+        table.write_text("\n".join(["id,size,kind,since", *wrong, *rows[50:], ""]))
+    options = options if posts == "all rows" else [*options, "--features", table]
+    sent = {"nothing": 0, "some rows": 50, "all rows": 155}[posts]
+    with started(tmp_path / "live", "--certify-every", "never", *options) as one:
+        body = "\n".join(["id,size,kind,since", *rows[:sent], ""])
+        if sent:
+            assert one.client.post_csv("/v1/features", body).status == 200
+        assert one.client.post_csv("/v1/edges", text).status == 200
+        assert one.client.post_json("/v1/labels", {"labels": labels}).status == 200
+
+        def is_done():
+            status = one.client.get("/v1/status").json
+            mark = status["answers"]["watermark"]
+            is_last = mark["labels_version"] == status["labels_version"]
+            return mark["edges"] == 3000 and is_last
+
+        wait_for(is_done)
+        status = one.client.get("/v1/status").json
+        assert status["features"].keys() == {"features", "both", "graph"}
+        assert status["accuracy"]["estimate"]["n_labels"] == 41
+        body = json.dumps({"nodes": list(range(155))}).encode()
+        found = one.client.ask("POST", "/v1/labels:lookup", body, JSON).json["results"]
+    for row in found:
+        other = expected[row["node"]]
+        assert (row["label"] or "") == (other["label"] or ""), row
+        for label, p in row["probabilities"].items():
+            assert p == pytest.approx(other[f"probability_{label}"], abs=2e-4), row
+    assert found[152]["given"]
+
+
 def test_options_that_a_service_refuses(tmp_path):
     for wrong, words in (
         ({"model": {"method": "best"}}, "method of Settings must be"),

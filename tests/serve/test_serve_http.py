@@ -238,6 +238,106 @@ def test_labels_in_csv(fresh):
     )
 
 
+PEOPLE = "id,age,city\n" + "".join(f"n{at},{20 + at},{'RB'[at % 2]}\n" for at in range(9))
+
+
+def wait_for_labels(client):
+    def is_done():
+        status = client.get("/v1/status").json
+        mark = status["answers"]["watermark"]
+        return mark["labels_version"] == status["labels_version"] and mark["edges"] and status
+
+    return wait_for(is_done)
+
+
+def test_features(tmp_path):
+    """Nodes without edges are answered from them; they survive a restart, and can be deleted."""
+    with serving(tmp_path / "s", every_seconds=0.0) as service, serve(service) as client:
+        assert client.post_csv("/v1/features", PEOPLE).json == {"n_nodes": 9, "labels_version": 1}
+        rows = [{"node": "n9", "age": None, "city": "B"}, {"node": "n8", "age": 7.5}]
+        assert client.post_json("/v1/features", {"features": rows}).json["n_nodes"] == 2
+        client.post_csv("/v1/edges", "u,v\nn0,n2\nn2,n4\nn1,n3\nn3,n5\nn2,n3\nx,y\n")
+        client.post_csv("/v1/labels", "node,label\nn0,even\nn1,odd\nn4,even\nn5,odd\nno,odd\n")
+        status = wait_for_labels(client)
+        assert (status["problems"], status["unused_labels"]) == ([], 1)
+        assert sum(status["features"].values()) == pytest.approx(1.0)
+        nodes = [f"n{at}" for at in range(10)]
+        found = client.post_json("/v1/labels:lookup", {"nodes": nodes}).json["results"]
+        assert [row["label"] for row in found] == ["even", "odd"] * 5
+        why = client.get("/v1/labels/n3/why").json
+        assert sum(why["experts"].values()) == pytest.approx(why["margin"], abs=1e-5)
+        assert why["text"].startswith('n3 is "odd"')
+        assert why["graph"]["labels"]
+        assert client.get("/v1/labels/x/why").json["label"] is None
+    with serving(tmp_path / "s", every_seconds=0.0) as service, serve(service) as client:
+        assert service._labeller.features.current("string").shape == (10, 5)
+        wait_for(lambda: client.get("/v1/status").json["features"])
+        assert client.get("/v1/labels/n6").json["label"] == "even"
+        gone = {"features": [{"node": node} for node in nodes]}
+        assert client.post_json("/v1/features", gone).json["n_nodes"] == 10
+        status = wait_for_labels(client)
+        assert status["features"] is None
+        assert client.get("/v1/labels/n6").status == 404
+        # Other columns may come now.
+        rows = [{"node": "n1", "height": 3}, {"node": "other", "height": "4"}]
+        assert client.post_json("/v1/features", {"features": rows}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "row", "why"),
+    [
+        ("id,age,city\nn0,old,R\n", 1, "'age' must be a finite number, got 'old'"),
+        ("id,age,city\nn0,1,R\nn1,inf,R\n", 2, "'age' must be a finite number, got 'inf'"),
+        ("id,age,city\nn0,1\n", 1, "there are 2 fields, but the header has 3"),
+        ("id,age,town\nn0,1,R\n", 1, "no column 'town'; the columns are 'age', 'city'"),
+        ("id,age\nn0,1\nn0,2\n", 2, "earlier row"),
+        ("age,city\n1,R\n", None, "no column is called node"),
+        ("", None, "not CSV with a header"),
+        ("id,age\n,1\n", 1, "the id of a node is empty"),
+        ({"labels": []}, None, 'must be an object {"features": [...]}'),
+        ({"features": [{"age": 3}]}, 1, "expected an object with node and values"),
+        ({"features": [{"node": "n0", "age": [3]}]}, 1, "'age' must be a number or a text"),
+        ({"features": [{"node": "n0", "city": "R" * 300}]}, 1, "longer than 256"),
+        ({"features": [{"node": "n0", "age": 1e300}]}, 1, "finite number"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(people, body, row, why):
+    post = people.post_csv if isinstance(body, str) else people.post_json
+    before = people.service._database.features()
+    answer = post("/v1/features", body)
+    assert (answer.status, answer.json["error"].get("row")) == (400, row), answer.json
+    assert why in answer.message
+    assert people.service._database.features() == before
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A server that has features."""
+    with serving(tmp_path_factory.mktemp("s") / "s") as service, serve(service) as client:
+        assert client.post_csv("/v1/features", PEOPLE).status == 200
+        client.service = service
+        yield client
+
+
+def test_values_of_features_that_are_missing(people):
+    body = "id,age,city\nn0,NaN,NA\n"
+    assert people.post_csv("/v1/features", body).status == 200
+    assert people.service._labeller.features.current("string").names[:2] == ["age", "age_missing"]
+
+
+def test_features_that_cannot_be_used_leave_the_answers_of_the_edges(fresh, tmp_path):
+    assert fresh.post_csv("/v1/features", PEOPLE).status == 200
+    fresh.post_csv("/v1/edges", "u,v\n1,2\n2,3\n")
+    fresh.post_csv("/v1/labels", "node,label\n1,a\n3,b\n")
+    wait_for_labels(fresh)
+    assert fresh.get("/v1/labels/2").json["label"] is not None
+    assert fresh.post_csv("/v1/features", "id,age\nn0,3\n").status == 409
+    refused = {"refused": "--method restart is about labels from the edges alone"}
+    with serving(tmp_path / "s", features=refused) as service, serve(service) as client:
+        answer = client.post_csv("/v1/features", PEOPLE)
+        assert (answer.status, answer.message) == (400, refused["refused"])
+
+
 def test_given_labels_in_pages(fresh):
     rows = [{"node": f"n{at}", "label": "ab"[at % 2], "weight": 0.5 + at} for at in range(5)]
     assert fresh.post_json("/v1/labels", {"labels": rows}).json == {

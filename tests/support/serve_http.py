@@ -38,6 +38,7 @@ REQUESTS = [
     ("GET", "/v1/labels", {}, None),
     ("POST", "/v1/labels", JSON, b'{"labels": [{"node": "a", "label": "x"}]}'),
     ("DELETE", "/v1/labels", JSON, b'{"nodes": ["a"]}'),
+    ("POST", "/v1/features", JSON, b'{"features": [{"node": "a", "age": 3}]}'),
     ("POST", "/v1/labels:lookup", JSON, b'{"nodes": ["a", "b"]}'),
     ("GET", "/v1/labels/a", {}, None),
     ("GET", "/v1/labels/a/why", {}, None),
@@ -76,6 +77,9 @@ class StandIn:
             future = Future()
             future.set_result(Receipt(batch.u.size, batch.n_bad, batch.first_bad, False, 1))
         return future
+
+    def put_features(self, rows):
+        return len(rows)
 
     def put_labels(self, rows):
         self._raise()

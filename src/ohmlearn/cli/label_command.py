@@ -18,7 +18,7 @@ from ohmlearn.cli.label_model import (
     MODEL_KEYS_HELP,
     check_feature_ids,
     check_feature_options,
-    fit_features,
+    fit_with_features,
     make_parameters,
     open_to_label,
     read_feature_file,
@@ -302,7 +302,7 @@ def _with_features(
     if since is not None:
         view = TimeView(since=check_moment("since", since))
         edges = recent = TimeFiltered(edges, view, needs_edges=True)
-    model, about = fit_features(options, features, edges, labels, sparsifier), None
+    model, about = fit_with_features(options, features, edges, labels, sparsifier), None
     if recent is not None:
         when = {"since": recent.view.since, "latest": recent.latest, "unit": recent.time_unit}
         about = {"time": {"at": None, "half_life": None, "asked": None, **when}}

@@ -27,9 +27,6 @@ METHODS = ("auto", "harmonic", "restart")  # from the edges alone
 FEATURE_METHODS = ("logistic", TREES)  # with --features
 MOST_NAMES, MOST_LINES = 5, 20  # what is printed about columns
 MOST_CHECKED = 10_000  # ids that are compared with those of the edges before these are read
-MOST_CELLS = 1 << 29  # of a matrix that is made dense
-MANY_LABELS = 5_000
-LEAST_LEAF = 5  # labels in a leaf of a tree
 MOST_GAMMA = 1e9
 
 
@@ -247,11 +244,11 @@ def check_feature_options(options: Options) -> None:
     for is_wrong, why in (
         (options["features_file"] == "-", "--features cannot be read from a pipe; give a file"),
         (
-            options["cluster"],
+            options.get("cluster"),
             "--cluster cannot be used with --features: features are joined in one process",
         ),
         (
-            options["memory"],
+            options.get("memory"),
             "--memory cannot be used with --features: the memory for features is not known; give "
             "--max-edges",
         ),
@@ -341,7 +338,7 @@ def check_feature_ids(stream: "Edges", features: "NodeFeatures") -> None:
     check_ids(stream, features.source, some, heading=features.id_heading)
 
 
-def fit_features(
+def fit_with_features(
     options: Options,
     features: "NodeFeatures",
     edges: object,
@@ -349,48 +346,19 @@ def fit_features(
     sparsifier: "StreamingSparsifier | None" = None,
 ) -> "GraphFeatureClassifier":
     """Return the model that the options describe, fitted to edges or to a KnownGraph."""
-    from threadpoolctl import threadpool_limits
+    from ohmlearn.features.feature_classifier import fit_features
 
-    from ohmlearn.features import GraphFeatureClassifier
+    return fit_features(
+        edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+        class_prior=read_prior(options["class_prior"], labels), random_state=options["seed"],
+        n_jobs=options["threads"], **feature_choices(options),
+    )  # fmt: skip
 
-    estimator = None  # logistic regression
-    if options["method"] == TREES:
-        from sklearn.ensemble import HistGradientBoostingClassifier
 
-        features = _as_dense(features)
-        estimator = HistGradientBoostingClassifier(
-            min_samples_leaf=LEAST_LEAF, early_stopping=False, random_state=options["seed"] % 2**32
-        )
-    model = GraphFeatureClassifier(
-        estimator,
+def feature_choices(options: Options) -> dict[str, Any]:
+    """Return the parameters of the model of features and edges that the options describe."""
+    return {
+        "has_trees": options["method"] == TREES,
+        "calibration": None if options["calibration"] == "none" else "cv",
         **({} if options["gamma"] is None else {"gamma": options["gamma"]}),
-        class_prior=read_prior(options["class_prior"], labels),
-        calibration=None if options["calibration"] == "none" else "cv",
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-    )
-    # Trees of few labels take longer with several threads.
-    threads = 1 if len(labels) < MANY_LABELS else options["threads"]
-    with threadpool_limits(threads, "openmp"):
-        return model.fit_edges(
-            edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
-        )
-
-
-def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
-    """Return features as a dense matrix, because trees do not take sparse ones."""
-    from copy import copy
-
-    from scipy import sparse
-
-    if not sparse.issparse(features.X):
-        return features
-    n_rows, n_columns = features.X.shape
-    if n_rows * n_columns > MOST_CELLS:
-        raise ValueError(
-            f"{n_columns:,} columns for {n_rows:,} nodes are too many for --method {TREES}; use "
-            f"--method logistic, or fewer columns (--read-features columns=)"
-        )
-    dense = copy(features)
-    dense.X = features.X.toarray()
-    return dense
+    }

@@ -15,7 +15,7 @@ from ohmlearn.cli.label_command import LabelOutcome, check_classes, explain_some
 from ohmlearn.cli.label_model import (
     as_list,
     check_feature_ids,
-    fit_features,
+    fit_with_features,
     make_parameters,
     model_choices,
     read_feature_file,
@@ -294,7 +294,7 @@ def _answer_with_features(
     assert nodes is not None
     graph = with_nodes(found.kept.graph, len(nodes))
     edges = KnownGraph(graph, graph.degrees, nodes, found.kept.sparsifier)
-    model = fit_features({**options, "seed": found.kept.seed}, features, edges, labels)
+    model = fit_with_features({**options, "seed": found.kept.seed}, features, edges, labels)
     stream.nodes = nodes
     return model.answer_
 

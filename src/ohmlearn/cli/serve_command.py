@@ -11,10 +11,13 @@ from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
 from ohmlearn.cli.label_model import (
     CLASS_PRIOR,
+    FEATURE_METHODS,
     GAMMA,
     METHODS,
     MODEL_KEYS,
     MODEL_KEYS_HELP,
+    check_feature_options,
+    feature_choices,
     model_choices,
 )
 from ohmlearn.cli.main import main
@@ -72,6 +75,7 @@ ANSWERS = (
         help="Column of event ids. Rows whose event was read before are left out and counted. The "
         "last 8,388,608 ids are remembered.",
     ),
+    *cli.FEATURES,
     cli.option(
         "--passes", type=click.IntRange(1), default=1, group="Method",
         help="Number of passes over the edges for each answer; 1 uses the sparsifier alone.",
@@ -83,8 +87,9 @@ ANSWERS = (
         "FOLDER.",
     ),
     cli.option(
-        "--method", type=click.Choice(METHODS), group="Method", common=True,
-        help="How labels are predicted: auto (default), harmonic or restart, as for label.",
+        "--method", type=click.Choice([*METHODS, *FEATURE_METHODS]), group="Method", common=True,
+        help="How labels are predicted, as for label: auto (default), harmonic or restart; with "
+        "features logistic (default) or hist-gradient-boosting.",
     ),
     GAMMA,
     CLASS_PRIOR,
@@ -212,8 +217,26 @@ def _read_settings(options: cli.Options) -> "Settings":
         n_jobs=options["threads"],
         weight=options["weight"],
         min_probability=options["min_probability"],
-        model=model_choices(options, {}),
+        **_read_model(options),
     )
+
+
+def _read_model(options: cli.Options) -> dict[str, Any]:
+    """Return the parameters of both models, of edges alone and of features, which may be posted."""
+    path, refused = options["features_file"], ""
+    try:
+        check_feature_options({**options, "features_file": path or "posted"})
+    except click.UsageError as error:
+        if path is not None:
+            raise
+        refused = error.message
+    names = {"node_col": "feature_node_col", "columns": "feature_cols", "path": "features_file"}
+    features = {name: options[key] for name, key in names.items()}
+    features |= {"refused": refused, "model": feature_choices(options)}
+    alone = {**options, "features_file": None}
+    if path is not None or options["method"] in FEATURE_METHODS:  # then these are about features
+        alone |= {"method": None, "gamma": None}
+    return {"model": model_choices(alone, {}), "features": features}
 
 
 def _as_duration(name: str, given: str | float | None) -> str | float | None:
@@ -264,7 +287,7 @@ def _run_demo(folder: str, options: cli.Options) -> None:
 
     from ohmlearn.serve import demo_feed
 
-    for name in (*STORED, "event_id", "weight", "kafka", "topic", "answer_every"):
+    for name in (*STORED, "event_id", "features_file", "weight", "kafka", "topic", "answer_every"):
         if cli.was_given(name):
             raise click.UsageError(f"--demo has settings of its own; leave out {flag_of(name)}")
     stop = threading.Event()

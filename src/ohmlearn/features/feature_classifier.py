@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin
+from threadpoolctl import threadpool_limits
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
+from ohmlearn.errors import InputError, Setting
 from ohmlearn.estimators.answer import SHIFT
 from ohmlearn.estimators.calibration import (
     AccuracyEstimate,
@@ -34,9 +38,15 @@ from ohmlearn.features.expert_tasks import Classes, Floats, Mask
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
 from ohmlearn.features.feature_problem import FeatureProblem
+from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.features.stacking import FeatureAnswer, Folds
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.point_arrays import Matrix
+from ohmlearn.sparsifier import StreamingSparsifier
+
+MOST_CELLS = 1 << 29  # of a matrix that is made dense
+MANY_LABELS = 5_000
+LEAST_LEAF = 5  # labels in a leaf of a tree
 
 
 class FeatureClassAnswer(FeatureAnswer):
@@ -341,3 +351,48 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         right = self.predict(X)[samples] == labels
         weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
         return float(np.average(right, weights=weights))
+
+
+def fit_features(
+    edges: object,
+    features: NodeFeatures,
+    y: object,
+    *,
+    has_trees: bool = False,
+    sample_weight: object = None,
+    sparsifier: StreamingSparsifier | None = None,
+    **parameters: Any,
+) -> GraphFeatureClassifier:
+    """Return a classifier with logistic regression or trees, fitted to edges or to a KnownGraph."""
+    estimator = None
+    if has_trees:
+        from sklearn.ensemble import HistGradientBoostingClassifier  # takes a second
+
+        features = _as_dense(features)
+        estimator = HistGradientBoostingClassifier(
+            min_samples_leaf=LEAST_LEAF,
+            early_stopping=False,
+            random_state=parameters["random_state"] % 2**32,
+        )
+    model = GraphFeatureClassifier(estimator, **parameters)
+    # Trees of few labels take longer with several threads.
+    threads = 1 if isinstance(y, Sized) and len(y) < MANY_LABELS else model.n_jobs
+    with threadpool_limits(threads, "openmp"):
+        return model.fit_edges(
+            edges, features, y, sample_weight=sample_weight, sparsifier=sparsifier
+        )
+
+
+def _as_dense(features: NodeFeatures) -> NodeFeatures:
+    """Return features as a dense matrix, because trees do not take sparse ones."""
+    if not sparse.issparse(features.X):
+        return features
+    n_rows, n_columns = features.X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise InputError(
+            f"{n_columns:,} columns for {n_rows:,} nodes are too many for trees; use "
+            f"{Setting('method', 'logistic')}, or fewer columns"
+        )
+    dense = copy(features)
+    dense.X = features.X.toarray()
+    return dense

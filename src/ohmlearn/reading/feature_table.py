@@ -217,18 +217,18 @@ def _read_text(path: str, wanted: Wanted) -> Any:
             columns[name] = pc.if_else(pc.equal(simple, ""), None, column)
         else:
             missing = pc.is_in(pc.utf8_lower(simple), pa.array(MISSING, pa.large_string()))
-            columns[name] = _as_values(pc.if_else(missing, None, column))
+            columns[name] = as_values(pc.if_else(missing, None, column))
     return pa.table(columns)
 
 
-def _as_values(texts: Any) -> Any:
+def as_values(texts: Any) -> Any:
     """Return a column of texts as numbers, truth values or dates, if all of them are.
 
     Examples
     --------
     >>> import pyarrow
     >>> for texts in (["1", "2.5"], ["true", None], ["2026-03-31"], ["1", "x"]):
-    ...     print(_as_values(pyarrow.chunked_array([texts])).type)
+    ...     print(as_values(pyarrow.chunked_array([texts])).type)
     double
     bool
     date32[day]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ohmlearn.estimators.answer import FEW, ClassAnswer, judge_left_out
 from ohmlearn.report.report_quality import group_by_probability, group_labels
+
+if TYPE_CHECKING:
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 EVERY = 10.0  # seconds between two points that are kept; the last one is always there
 MOST = 1000  # points
@@ -47,14 +51,15 @@ class AccuracyWatch:
         self.by_class: list[dict[str, Any]] = []
         self.is_rough = False
 
-    def see(self, at: float, answer: ClassAnswer | None) -> None:
+    def see(self, at: float, answer: ClassAnswer | FeatureClassAnswer | None) -> None:
         """Take the estimate of an answer, if it has one."""
         self.last, self.reliability, self.by_class = None, [], []
-        if answer is None or len(answer.counts) < 2 or not answer.left_out.usable.any():
+        estimate = None if answer is None or len(answer.counts) < 2 else answer.accuracy()
+        if answer is None or estimate is None or math.isnan(estimate.value):
             return
-        estimate = answer.accuracy()
         self.is_rough = bool(answer.counts.sum() < FEW * len(answer.counts))
         left_out = judge_left_out(answer)
+        assert answer.problem.classes is not None
         names = answer.problem.classes.astype(str).tolist()
         self.reliability = [one._asdict() for one in group_by_probability(*left_out[:3])]
         self.by_class = [

@@ -49,6 +49,7 @@ class Answers:
     staleness: float = 0.0  # how far removals have taken the sparsifier from the edges
     seconds: float = 0.0  # that it took to compute
     n_updates: int = 0  # edges appended, removed or expired up to `operation`, in this process
+    beside: tuple[NodeTable, Answers] | None = None  # of nodes that no edge has, from features
 
     @classmethod
     def empty(cls, version: int = 0, n_nodes: int = 0, **about: Any) -> Answers:
@@ -74,8 +75,12 @@ class Answers:
 
     def label_of(self, number: int) -> str | None:
         """Return the label of a node; None if no label reaches it."""
-        code = int(self.codes[number]) if 0 <= number < self.n_nodes else -1
+        code = int(self.codes[number]) if self.has(number) else -1
         return self.classes[code] if code >= 0 else None
+
+    def has(self, number: int) -> bool:
+        """Whether anything is known of a node, although it may not be probable enough."""
+        return 0 <= number < self.n_nodes and bool(self.codes[number] != -1)
 
     def envelope(self) -> dict[str, Any]:
         """Return which edges the answers reflect, and how old they are."""
@@ -99,7 +104,7 @@ class Answers:
         is_given = np.isin(numbers, self.given).tolist()
         found = []
         for number, node, given in zip(numbers.tolist(), ids, is_given, strict=True):
-            code = int(self.codes[number]) if 0 <= number < self.n_nodes else -1
+            code = int(self.codes[number]) if self.has(number) else -1
             row = {"node": node, "known": number >= 0, "label": None, "probability": None}
             row |= {"reached": code != -1, "given": given, "probabilities": None}
             row["abstained"] = code == ABSTAINED
@@ -112,6 +117,16 @@ class Answers:
                 }
             found.append(row)
         return found
+
+    def of_ids(self, nodes: NodeTable, ids: list[Any]) -> list[dict[str, Any]]:
+        """Return the answers of nodes, which the log has or only features or labels have."""
+        found = self.lookup(find_numbers(nodes, ids), ids)
+        if self.beside is None:
+            return found
+        table, answers = self.beside
+        numbers = find_numbers(table, ids)
+        others = zip(numbers.tolist(), found, answers.lookup(numbers, ids), strict=True)
+        return [one if number < 0 else other for number, one, other in others]
 
     @cached_property
     def class_sizes(self) -> list[int]:

@@ -26,7 +26,7 @@ from ohmlearn.checks.parameters import LIGHTEST
 from ohmlearn.errors import InputError, Param
 from ohmlearn.reading.event_ids import MOST, Events
 
-VERSION = 2  # the first one had no ids of events
+VERSION = 3  # the first one had no ids of events, the second no features
 AS_INTEGER = r"0|-?[1-9][0-9]{0,18}"
 INT64 = range(-(1 << 63), 1 << 63)
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
@@ -50,11 +50,17 @@ CREATE TABLE IF NOT EXISTS changes (
     at REAL NOT NULL, content BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS certificates (at REAL PRIMARY KEY, content TEXT NOT NULL);
+-- In the order in which they came. `content` has the values by column, as JSON.
+CREATE TABLE IF NOT EXISTS features (node TEXT PRIMARY KEY, content TEXT NOT NULL);
 -- `stop` counts the ids of this operation and all before it.
 CREATE TABLE IF NOT EXISTS events (
     operation INTEGER PRIMARY KEY, stop INTEGER NOT NULL, ids BLOB NOT NULL
 );
 """
+
+
+Node = int | str
+Values = dict[str, str | float | bool | None]  # of features, by column
 
 
 class LabelRow(NamedTuple):
@@ -315,6 +321,24 @@ class Database:
     def count_labels(self) -> int:
         """Return the number of labels."""
         return int(self._connection.execute("SELECT count(*) FROM labels").fetchone()[0])
+
+    # Features.
+
+    def put_features(self, rows: Mapping[Node, Values]) -> int:
+        """Store features of nodes instead of earlier ones; a row without values deletes them."""
+        content = [(json.dumps(node), json.dumps(row)) for node, row in rows.items() if row]
+        with self._change() as connection:
+            keys = [(json.dumps(node),) for node in both_forms(rows)]
+            connection.executemany("DELETE FROM features WHERE node = ?", keys)
+            connection.executemany("INSERT INTO features VALUES (?, ?)", content)
+            self._count(connection, "features_version")
+            self._count(connection, "labels_version")
+        return len(rows)
+
+    def features(self) -> list[tuple[Node, Values]]:
+        """Return the features of nodes, in the order in which they came."""
+        rows = self._connection.execute("SELECT node, content FROM features ORDER BY rowid")
+        return [(json.loads(node), json.loads(content)) for node, content in rows]
 
     # Changes of labels, and certificates.
 

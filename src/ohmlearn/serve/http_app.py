@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ohmlearn.serve.http_auth import Access, Tokens
 from ohmlearn.serve.http_endpoints import Answer, Endpoints
 from ohmlearn.serve.http_limits import SECURITY_HEADERS, Limits
-from ohmlearn.serve.http_metrics import HttpMetrics
-from ohmlearn.serve.http_replies import error_reply
+from ohmlearn.serve.http_replies import HttpMetrics, error_reply
 from ohmlearn.serve.serve_errors import Refused
 
 if TYPE_CHECKING:

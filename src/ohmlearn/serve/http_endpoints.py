@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.database import LabelRow, Receipt
+from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.decode_edges import decode_edges
 from ohmlearn.serve.http_limits import Limits
-from ohmlearn.serve.http_metrics import HttpMetrics
 from ohmlearn.serve.http_replies import (
+    HttpMetrics,
     JsonReply,
     LimitedStream,
     StreamLimit,
@@ -35,6 +35,8 @@ from ohmlearn.serve.http_requests import (
     batch_id_of,
     media_type,
     parse_json,
+    read_feature_csv,
+    read_feature_rows,
     read_label_csv,
     read_label_rows,
     read_nodes,
@@ -153,15 +155,29 @@ class Endpoints:
     # Labels.
 
     async def give_labels(self, request: Request) -> Any:
-        longest = self._limits.id_bytes
+        how = read_label_csv, read_label_rows, self._service.put_labels
+        return await self._give(request, "n_labels", *how)
 
-        def store(body: Any) -> int:
-            found = read_label_rows(body, self._service.id_kind, MOST_LABELS, longest)
-            return self._service.put_labels([LabelRow(*row) for row in found])
+    async def give_features(self, request: Request) -> dict[str, int]:
+        how = read_feature_csv, read_feature_rows, self._service.put_features
+        return await self._give(request, "n_nodes", *how)
 
-        async with self._json_body(request, read_label_csv) as (body, _):
-            n_labels = await self._in_thread(self._workers, store, body)
-        return {"n_labels": n_labels, "labels_version": self._service.labels_version}
+    async def _give(
+        self,
+        request: Request,
+        name: str,
+        parse_csv: Callable[[bytes], Any],
+        read: Callable[[Any, str | None, int, int], T],
+        put: Callable[[T], int],
+    ) -> dict[str, int]:
+        """Store what a body gives to nodes; return of how many, by name."""
+
+        def store(body: object) -> int:
+            return put(read(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes))
+
+        async with self._json_body(request, parse_csv) as (body, _):
+            count = await self._in_thread(self._workers, store, body)
+        return {name: count, "labels_version": self._service.labels_version}
 
     async def delete_labels(self, request: Request) -> Any:
         longest = self._limits.id_bytes

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import zlib
 from collections import Counter
@@ -15,8 +17,9 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 
 from ohmlearn.errors import Param, SourceError
+from ohmlearn.reading.feature_table import find_node_column
 from ohmlearn.reading.label_table import read_labels
-from ohmlearn.serve.database import INT64, LABEL_WEIGHTS, convert_id
+from ohmlearn.serve.database import INT64, LABEL_WEIGHTS, LabelRow, Node, Values, convert_id
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.serve_errors import Refused
 
@@ -24,7 +27,6 @@ CHUNK = 1 << 20  # bytes that are decompressed at once
 PIECE = 16 << 10
 MOST_MEMBERS = 10_000
 LONGEST_BATCH_ID = 200
-Node = int | str
 
 
 class BodyReader:
@@ -258,14 +260,12 @@ def read_nodes(body: Any, id_kind: str | None, most: int, longest: int) -> list[
     return [_as_node(node, id_kind, longest, row) for row, node in enumerate(nodes, 1)]
 
 
-def read_label_rows(
-    body: Any, id_kind: str | None, most: int, longest: int
-) -> list[tuple[Node, str, float]]:
+def read_label_rows(body: object, id_kind: str | None, most: int, longest: int) -> list[LabelRow]:
     """Return node, label and weight of each row in ``{"labels": [...]}``.
 
     Labels are texts from here on; an integer is the name of a class like any other.
     """
-    found: dict[str, tuple[Node, str, float]] = {}
+    found: dict[str, LabelRow] = {}
     for row, given in enumerate(_read_list(body, "labels", most), 1):
         if not isinstance(given, dict):
             _refuse(row, f"expected an object with node and label, got {short(given)}")
@@ -277,7 +277,7 @@ def read_label_rows(
                 _refuse(row, f"there is no {name}")
         node = _as_node(given["node"], id_kind, longest, row)
         label = _as_name(given["label"], "a label", "a text or an integer", longest, row)
-        one = (node, str(label), _as_weight(given, row))
+        one = LabelRow(node, str(label), _as_weight(given, row))
         if str(node) in found:  # 5 and "5" are the same node
             _refuse(row, f"node {short(node)} is in an earlier row, too; give it once")
         found[str(node)] = one
@@ -301,7 +301,44 @@ def read_label_csv(body: bytes) -> dict[str, Any]:
     return {"labels": rows}
 
 
-def _read_list(body: Any, name: str, most: int) -> list[Any]:
+def read_feature_rows(
+    body: object, id_kind: str | None, most: int, longest: int
+) -> dict[Node, Values]:
+    """Return the values of each node in ``{"features": [{"node": ..., ...}, ...]}``, by column."""
+    found: dict[Node, Values] = {}
+    for row, given in enumerate(_read_list(body, "features", most), 1):
+        if not isinstance(given, dict) or "node" not in given:
+            _refuse(row, f"expected an object with node and values, got {short(given)}")
+        values = dict(given)
+        node = _as_node(values.pop("node"), id_kind, longest, row)
+        if id_kind is not None and convert_id(node, id_kind) is None:
+            raise Refused(409, f"{short(node)} is not an integer, as the ids of nodes are", row=row)
+        for name, value in values.items():
+            if value is not None and not isinstance(value, str | int | float):
+                _refuse(row, f"{short(name)} must be a number or a text, got {short(value)}")
+            if not 0 < len(name) <= longest or len(str(value)) > longest:
+                _refuse(row, f"{short(name)} is empty, or longer than {longest}, or its value is")
+        if found.setdefault(node, values) is not values:
+            _refuse(row, f"node {short(node)} is in an earlier row, too; give it once")
+    return found
+
+
+def read_feature_csv(body: bytes) -> dict[str, Any]:
+    """Return the features of a table in CSV as a body in JSON has them."""
+    try:
+        names, *rows = csv.reader(io.StringIO(body.decode("utf-8-sig"), ""), strict=True)
+        names[names.index(find_node_column(names, "the body", None, None, None))] = "node"
+        pairs = [_unique(list(zip(names, row, strict=False))) for row in rows]
+    except (csv.Error, ValueError) as error:
+        said = error.message if isinstance(error, SourceError) else error
+        raise Refused(400, f"the body is not CSV with a header: {said}") from None
+    for at, row in enumerate(rows, 1):
+        if len(row) != len(names):
+            _refuse(at, f"there are {len(row)} fields, but the header has {len(names)}")
+    return {"features": pairs}
+
+
+def _read_list(body: object, name: str, most: int) -> list[Any]:
     """Return the list that is the only entry of an object."""
     if not isinstance(body, dict) or not isinstance(body.get(name), list):
         raise Refused(400, f'the body must be an object {{"{name}": [...]}}')

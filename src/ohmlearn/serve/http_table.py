@@ -154,10 +154,10 @@ SCHEMAS: Json = {
     "Result": _object(
         "node known label probability reached given",
         node=NODE,
-        known=_about(FLAG, "Whether an edge has the node."),
+        known=_about(FLAG, "Whether an edge has the node, or the answer comes from features."),
         label={"type": ["string", "integer", "null"]},
         probability=NUMBER_OR_NULL,
-        reached=_about(FLAG, "Whether any label reaches the node."),
+        reached=_about(FLAG, "Whether any label reaches the node, or features answer."),
         given=_about(FLAG, "Whether the label was given."),
         abstained=_about(FLAG, "Whether the label is left out: it is not probable enough."),
         probabilities={"type": ["object", "null"], "additionalProperties": NUMBER},
@@ -331,6 +331,12 @@ class Endpoint(NamedTuple):
         return found
 
 
+def _rows(name: str, required: str, **columns: Json) -> Json:
+    """Return the content of a body with a row for each node, in JSON or CSV."""
+    rows = _list(_object(required, node=NODE, **columns))
+    return {**_json(_object(name, **{name: rows})), "text/csv": {"schema": TEXT}}
+
+
 def _limit(default: int, most: int) -> QueryParameter:
     return QueryParameter("limit", "At most so many.", default, (1, most))
 
@@ -363,17 +369,7 @@ KEY: Json = {
 BATCH_ERRORS = "408 409 413 415 429 503 507"
 EDGES: Json = {kind: {"schema": TEXT} for kind in FORMS}
 NODES = _json(_object("nodes", nodes=_list(NODE, maxItems=10_000)))
-LABELS = {
-    **_json(
-        _object(
-            "labels",
-            labels=_list(
-                _object("node label", node=NODE, label=LABEL, weight={**NUMBER, "default": 1.0})
-            ),
-        )
-    ),
-    "text/csv": {"schema": TEXT},
-}
+LABELS = _rows("labels", "node label", label=LABEL, weight={**NUMBER, "default": 1.0})
 GIVEN = _object("node label", node=NODE, label=LABEL, weight=NUMBER, at=NUMBER)
 BATCH_FACTS = {
     "n_bad": INTEGER,
@@ -437,6 +433,11 @@ ENDPOINTS = (
     ),
     Endpoint("DELETE", "/v1/labels", "delete_labels", "Delete given labels.", DELETED,
         body=NODES, errors="408 413 415 429 503 507",
+    ),
+    Endpoint("POST", "/v1/features", "give_features",
+        "Give nodes features, values by column, instead of earlier ones; without values, delete.",
+        _json(_object("n_nodes", n_nodes=INTEGER, labels_version=INTEGER)),
+        body=_rows("features", "node"), errors="408 409 413 415 429 503 507",
     ),
     Endpoint("POST", "/v1/labels:lookup", "look_up", "The labels of many nodes.",
         _answers(results=_list(_ref("Result"))),

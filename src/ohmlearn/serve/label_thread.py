@@ -13,12 +13,14 @@ import warnings
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn._warnings import warn
 from ohmlearn.edge_log import LogFollower, LogSnapshot
+from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.estimators.answer import ClassAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_job import Labelling
@@ -35,10 +37,16 @@ from ohmlearn.serve.answer_store import (
     find_numbers,
     name_nodes,
 )
-from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel
+from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel, convert_id
+from ohmlearn.serve.live_features import LiveFeatures
 from ohmlearn.serve.service_folder import Folder
-from ohmlearn.serve.service_threads import Worker
+from ohmlearn.serve.service_threads import Worker, describe
 from ohmlearn.serve.settings import Settings
+
+if TYPE_CHECKING:
+    from ohmlearn.features.feature_classifier import FeatureClassAnswer
+
+    AnyAnswer = ClassAnswer | FeatureClassAnswer
 
 N_RECENT = 50  # changes that the page shows
 LONGEST_REST = 60.0  # seconds
@@ -53,6 +61,7 @@ class Solved(NamedTuple):
     answer: ClassAnswer | None  # None without labels
     moment: LogSnapshot
     answers: Answers
+    pool: FeatureClassAnswer | None = None  # if there are features; `answer` is of edges alone
 
     @property
     def graph(self) -> Graph:
@@ -92,6 +101,7 @@ class Labeller(Worker):
             n_jobs=settings.n_jobs,
             **settings.model,
         )
+        self.features = LiveFeatures(self._database, **settings.features)
         self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
         self.labels_version = self._database.get("labels_version")
@@ -104,7 +114,7 @@ class Labeller(Worker):
         self.n_labels = self._database.count_labels()
         self.n_answers = self.n_changes = self.n_unused = 0
         self.notes: list[str] = []
-        self._unused: str | None = None  # which labels are not used
+        self._unused: list[str] = []  # which labels are not used, and why features are not
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
 
@@ -145,21 +155,21 @@ class Labeller(Worker):
         # This concerns all threads, but no other one of a service does it.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            kept, answer, answers = self._solve(moment)
-            self.accuracy.see(time.time(), answer)
+            solved = self._solve(moment)
+            self.accuracy.see(time.time(), solved.pool or solved.answer)
         self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
         seconds = time.perf_counter() - start
         answers = replace(
-            answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
+            solved.answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
         )
-        self.problem = self._unused
+        self.problem = "; ".join(self._unused) or None
         answers = self._publish(answers)
         self._answered = (moment.version, labels_version)
         before = self.solved
         self.previous = before if before is not None and before.is_small else None
-        self.solved = Solved(kept, answer, moment, answers)
+        self.solved = solved._replace(answers=answers)
 
-    def _solve(self, moment: LogSnapshot) -> tuple[KeptGraph, ClassAnswer | None, Answers]:
+    def _solve(self, moment: LogSnapshot) -> Solved:
         """Return the answers at a moment, without the time at which they were computed."""
         p, live = self._parameters, moment.live
         kept = KeptGraph.start(p, sparsifier=moment.kept.sparsifier)
@@ -178,7 +188,7 @@ class Labeller(Worker):
         if not known or live.n_edges == 0:
             self._before = None
             self.n_unused = len(given)
-            return kept, None, Answers.empty(version, live.n_nodes, **about)
+            return Solved(kept, None, moment, Answers.empty(version, live.n_nodes, **about))
         ids = self._nodes.ids(numbers[known]).tolist()
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
@@ -188,18 +198,65 @@ class Labeller(Worker):
         problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p)
         found = Labelling(p, kept, before=self._before).solve(problem, live)
         answer, self._before = found.class_answer, found.before
-        answer.warn_apart()
-        answer.warn_few()
-        answer.warn_imbalance()
-        self.n_unused = len(given) - len(known) + len(problem.unused.nodes)
-        classes = [str(name) for name in problem.classes]
+        pool = self._combine(moment, kept, given, p)
+        if pool is None:
+            answer.warn_apart()
+            answer.warn_few()
+            answer.warn_imbalance()
+        shown = pool or answer
+        self.n_unused = len(given) - len(shown.problem.used.nodes)
+        answers = self._tabulate(version, shown, len(answer.reached), numbers[known])
+        return Solved(kept, answer, moment, replace(answers, **about), pool)
+
+    def _combine(
+        self, moment: LogSnapshot, kept: KeptGraph, given: list[GivenLabel], p: HFSParameters
+    ) -> FeatureClassAnswer | None:
+        """Return the answer of features and edges together, if there are features to use.
+
+        Nodes that only features or labels have come after those of the log, in a copy of its table.
+        """
+        try:
+            features = self.features.current(self._nodes.kind)
+            if features is None:
+                return None
+            from ohmlearn.features.feature_classifier import fit_features
+            from ohmlearn.features.feature_problem import KnownGraph
+
+            nodes = NodeTable.from_state(self._nodes.get_state())
+            known = KnownGraph.of(kept.graph, nodes, kept.sparsifier, _degrees_of(moment))
+            by_id = {convert_id(row.node, nodes.kind): row for row in given}
+            by_id.pop(None, None)
+            return fit_features(
+                known, features, {node: row.label for node, row in by_id.items()},
+                sample_weight={node: row.weight for node, row in by_id.items()},
+                class_prior=p.class_prior, random_state=p.random_state, n_jobs=p.n_jobs,
+                **self.features.model,
+            ).answer_  # fmt: skip
+        except ValueError as error:
+            self._unused.append(f"features are not used: {describe(error)}")
+            return None
+
+    def _tabulate(
+        self, version: int, answer: AnyAnswer, n_nodes: int, given: NDArray[np.int32]
+    ) -> Answers:
+        """Return the answers of the first nodes, which the log has, and of others beside them."""
+        assert answer.problem.classes is not None
+        classes = [str(name) for name in answer.problem.classes]
         probabilities = answer.probabilities.astype(np.float32)
-        codes = answer.codes(-1).astype(np.int32)
+        codes = np.where(answer.answered, answer.codes(-1), -1).astype(np.int32)
         least = self._settings.min_probability
         if least is not None:  # as float64, so that borders are those of the command line
             codes[(codes >= 0) & (answer.probabilities.max(axis=1) < least)] = ABSTAINED
-        answers = Answers(version, classes, codes, probabilities, numbers[known], **about)
-        return kept, answer, answers
+        first = codes[:n_nodes], probabilities[:n_nodes], given
+        if isinstance(answer, ClassAnswer):
+            return Answers(version, classes, *first)
+        others, nodes = NodeTable(), answer.problem.known.nodes
+        assert nodes is not None
+        others.add(nodes.ids(range(n_nodes, len(codes))))
+        labelled = answer.problem.labels.nodes
+        new = (labelled[labelled >= n_nodes] - n_nodes).astype(np.int32)
+        beside = Answers(version, classes, codes[n_nodes:], probabilities[n_nodes:], new)
+        return Answers(version, classes, *first, beside=(others, beside))
 
     def _with_known_classes(self, p: HFSParameters, classes: set[str]) -> HFSParameters:
         """Leave out proportions until there are labels of the same classes, and say so."""
@@ -216,11 +273,11 @@ class Labeller(Worker):
     def _usable_labels(self) -> list[GivenLabel]:
         """Return the given labels, and note those with a weight that no solve accepts."""
         given, (least, most) = self._database.labels(), LABEL_WEIGHTS
-        self.n_labels, self._unused = len(given), None
+        self.n_labels, self._unused = len(given), []
         bad = [row for row in given if not least <= row.weight <= most]
         if not bad:
             return given
-        self._unused = (
+        self._unused.append(
             f"{len(bad)} labels are not used, because weights must lie between {least:g} and "
             f"{most:g}, but that of node {bad[0].node!r} is {bad[0].weight:g}; give these labels "
             f"again, or delete them"
@@ -269,3 +326,12 @@ class Labeller(Worker):
             if len(found) >= limit:
                 break
         return name_nodes(self._nodes, found), at
+
+
+def _degrees_of(moment: LogSnapshot) -> NDArray[np.float64] | None:
+    """Return the exact degrees; None if the sparsifier has others, because edges fade or went."""
+    if moment.kept.removed_weight > 0.0 or moment.kept.sparsifier.options.has_times:
+        return None
+    counted = DegreeCounting(moment.live)
+    deque(counted.batches(), maxlen=0)
+    return counted.degrees_of(moment.live.n_nodes)

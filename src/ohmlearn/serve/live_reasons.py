@@ -31,6 +31,14 @@ MOST_NAMED, MOST_LABELS = 3, 5
 NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
+WITH_FEATURES = "With features, reasons are known for the present label only."
+WITHOUT_PICTURE: dict[str, Any] = {
+    "labels": [],
+    "paths": [],
+    "neighbors": None,
+    "edges": None,
+    "note": "",
+}
 UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
@@ -61,6 +69,14 @@ class Explainer:
         solved = self._solved()
 
         def find() -> dict[str, Any]:
+            if solved.pool is not None and solved.answers.has(number):
+                from ohmlearn.features.feature_reasons import explain_pool
+
+                how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
+                (whole,) = explain_pool(solved.pool, [number], against=against, **how)
+                text = whole.text(changes=changes)
+                pooled = {**WITHOUT_PICTURE, **whole.to_dict(changes=changes)}
+                return {**pooled, "node": node, "text": text}
             one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
             found = replace(one, node=node).to_dict(changes=changes)
             if one.label is None:
@@ -73,7 +89,7 @@ class Explainer:
     def review(self, n: int) -> tuple[Solved, dict[str, Any]]:
         """Return what to look at as data, with `n` nodes of each kind, and the answer it is of."""
         solved = self._solved()
-        answer = solved.answer
+        answer = solved.pool or solved.answer
         if answer is None:
             return solved, {"classes": []}
         key = (solved.answers.version, n)
@@ -112,7 +128,7 @@ class Explainer:
     ) -> Explanation:
         answer = solved.answer
         is_new = number >= solved.answers.n_nodes
-        if answer is None or is_new or solved.answers.codes[number] == -1:
+        if answer is None or not solved.answers.has(number):
             why = NO_LABELS if answer is None else TOO_NEW if is_new else UNREACHED
             return Explanation(number, None, None, float("nan"), float("nan"), [], note=why)
         how: dict[str, Any] = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
@@ -161,6 +177,8 @@ class Explainer:
         for at, one in enumerate(changes[:MOST_CHANGES]):
             if solved is None or one["version"] != solved.answers.version:
                 found[at]["reason"] = {"text": NOT_LAST, "labels": []}
+            elif solved.pool is not None:
+                found[at]["reason"] = {"text": WITH_FEATURES, "labels": []}
             elif before is None or before.answers.version != solved.answers.version - 1:
                 found[at]["reason"] = {"text": NOT_KEPT, "labels": []}
             else:

@@ -12,10 +12,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.read_options import ScaledColumn
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.progress import peak_memory
-from ohmlearn.serve.answer_store import ABSTAINED, Answers, find_numbers
-from ohmlearn.serve.database import LabelRow, Offset, Receipt
+from ohmlearn.serve.answer_store import ABSTAINED, Answers
+from ohmlearn.serve.database import LabelRow, Node, Offset, Receipt, Values
 from ohmlearn.serve.edge_intake import COUNTS, Intake
 from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.live_reasons import Explainer
@@ -37,6 +37,7 @@ from ohmlearn.serve.side_threads import Certifier, Surveyor
 
 __all__ = ["LabelRow", "Offset", "Receipt", "Refused", "Service"]
 
+T = TypeVar("T")
 EXPIRE_EVERY = 60.0  # seconds between two looks for old edges
 MANY_RECORDS = 20_000  # small ones, after which the log is compacted
 MANY_DEAD = 1_000_000  # edges
@@ -184,7 +185,11 @@ class Service:
         """Delete the labels of nodes; return how many had one."""
         return self._change_labels(self._database.delete_labels, nodes)
 
-    def _change_labels(self, change: Callable[[Any], int], rows: list[Any]) -> int:
+    def put_features(self, rows: Mapping[Node, Values]) -> int:
+        """Give features to nodes, instead of earlier ones; a row without values deletes them."""
+        return self._change_labels(self._labeller.features.put, rows)
+
+    def _change_labels(self, change: Callable[[T], int], rows: T) -> int:
         if self._is_stopped:
             raise Refused(503, "the service is stopping; try again in a moment")
         try:
@@ -220,8 +225,7 @@ class Service:
     def lookup(self, nodes: list[int | str]) -> dict[str, Any]:
         """Return the labels of some nodes."""
         answers = self._labeller.answers
-        numbers = find_numbers(self._log.nodes, nodes)
-        return {**self.envelope(answers), "results": answers.lookup(numbers, nodes)}
+        return {**self.envelope(answers), "results": answers.of_ids(self._log.nodes, nodes)}
 
     def changes(self, since: int, limit: int = 10_000, *, reasons: bool = False) -> dict[str, Any]:
         """Return changes of labels since an earlier call, whose "next" is `since`.
@@ -295,6 +299,7 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return figures for the page."""
         answers, labeller = self._labeller.answers, self._labeller
+        pool = labeller.solved and labeller.solved.pool
         sizes = answers.class_sizes
         return {
             "name": self.name,
@@ -317,6 +322,7 @@ class Service:
             "accuracy": labeller.accuracy.status(),
             "n_unreached": int(np.count_nonzero(answers.codes == -1)),
             "n_abstained": int(np.count_nonzero(answers.codes == ABSTAINED)),
+            "features": pool and pool.weights,
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
             "suggestions_version": self._surveyor.suggestions["of_version"],

@@ -35,6 +35,7 @@ class Settings:
     # Column of weights in bodies, or a function of it such as "amount:log"; "none": all are 1.
     weight: str | None = None
     model: Mapping[str, Any] = field(default_factory=dict)  # parameters of the classifier
+    features: Mapping[str, Any] = field(default_factory=dict)  # parameters of `LiveFeatures`
     min_probability: float | None = None  # nodes whose label is less probable get none
     passes: int = 1  # over the edges for each answer; 1 uses the sparsifier alone
     certify_every: float | str | None = 600.0  # between comparisons with all edges; None for never
@@ -103,6 +104,7 @@ CONSTRAINTS: Constraints = {
     "event_id": (None, str),
     "weight": (None, str),
     "model": (Mapping,),
+    "features": (Mapping,),
     "min_probability": (None, Interval(Real, 0, 1)),
     "passes": (Interval(Integral, 1),),
     "certify_every": (None, DURATIONS),
