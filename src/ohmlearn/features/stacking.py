@@ -42,7 +42,7 @@ from ohmlearn.features.experts import Experts, blocks
 from ohmlearn.features.feature_problem import FeatureProblem
 from ohmlearn.points.point_arrays import Matrix
 
-Folds: TypeAlias = int | BaseCrossValidator | list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+Folds: TypeAlias = int | BaseCrossValidator | list[Any]  # pairs of positions: train, test
 
 EXPERTS = ("features", "both", "graph")
 ALONE = 0.9  # weight of the features from which the graph is left out
