@@ -24,7 +24,7 @@ is the mean of "both" and "graph".
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
