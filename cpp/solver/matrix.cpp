@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <numeric>
 
 namespace ohm {
@@ -94,25 +93,17 @@ void cut_chunks(Matrix& a) {
 
 }  // namespace
 
-WeightRange weight_range(const CsrView& graph, const double* ground, Crew& crew) {
+WeightRange weight_range(const CsrView& graph, const double* ground) {
   double largest = 0.0;
   double smallest = std::numeric_limits<double>::infinity();
-  std::mutex guard;
-  const auto take = [&](std::span<const double> values) {
-    for_blocks(crew, std::ssize(values), [&](std::int64_t begin, std::int64_t end) {
-      double most = 0.0;
-      double least = std::numeric_limits<double>::infinity();
-      for (const double value : values.subspan(begin, end - begin)) {
-        most = std::max(most, value);
-        if (value > 0.0) least = std::min(least, value);
-      }
-      const std::lock_guard lock(guard);
-      largest = std::max(largest, most);
-      smallest = std::min(smallest, least);
-    });
+  const auto take = [&](double value) {
+    largest = std::max(largest, value);
+    if (value > 0.0) smallest = std::min(smallest, value);
   };
-  take({graph.weights, static_cast<std::size_t>(graph.entries())});
-  if (ground != nullptr) take({ground, static_cast<std::size_t>(graph.n)});
+  for (std::int64_t e = 0; e < graph.entries(); ++e) take(graph.weights[e]);
+  if (ground != nullptr) {
+    for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
+  }
   return weight_range(largest, smallest);
 }
 
@@ -121,7 +112,7 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   a.n = graph.n;
   a.order = std::move(order);
   const std::int64_t entries = graph.entries();
-  const WeightRange range = weight_range(graph, ground, crew);
+  const WeightRange range = weight_range(graph, ground);
   a.scale = range.scale;
   a.float_range = range.fits_float;
   std::atomic<bool> fits_float = true;

@@ -41,7 +41,7 @@ struct WeightRange {
   double scale = 1.0;      // a power of two that scales the largest to about one
   bool fits_float = true;  // after scaling, the smallest and its inverse are well within the range of float
 };
-WeightRange weight_range(const CsrView& graph, const double* ground, Crew& crew = alone);
+WeightRange weight_range(const CsrView& graph, const double* ground);
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order, Crew& crew = alone);
 // Without ground or renumbering.

@@ -79,6 +79,7 @@ class Cells {
 
  public:
   static constexpr std::int32_t kCell = 32;
+  static constexpr std::size_t kLeastMean = 8;  // rows in a cell; if there are fewer, the graph is not local, nor cut
 
   // Cells lie within blocks of rows, so threads can make them.
   Cells(const Matrix& a, Crew& crew) : cell_(a.n, -1) {
@@ -114,6 +115,7 @@ class Cells {
     }
     begins.push_back(a.n);
     const std::size_t cells = begins.size() - 1;
+    if (kLeastMean * cells > rows.size()) return;
     piece_.assign(cells, 1);
     rank_.resize(cells);
     for (std::size_t c = 0; c < cells; ++c) size_.push_back(begins[c + 1] - begins[c]);
@@ -207,13 +209,14 @@ class Cells {
 }  // namespace
 
 std::vector<std::int32_t> dissect(const Matrix& a, Crew& crew) {
-  constexpr std::int32_t kLeafRows = kLeastDissected / 2;  // on average, at least
+  constexpr std::int32_t kLeafRows = kLeastDissected / 4;  // on average, at least
   constexpr std::int32_t kMostLeaves = 16;
-  constexpr std::int64_t kSeparatorShare = 5;  // at most one in so many rows
+  constexpr std::int64_t kSeparatorShare = 7;  // at most one in so many rows
   std::int32_t leaves = std::min(kMostLeaves, a.n / kLeafRows);
   leaves = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(leaves)));
   if (a.n < kLeastDissected || a.n > std::numeric_limits<std::int32_t>::max() / 2) return {};
   Cells cells(a, crew);
+  if (cells.size() == 0) return {};
   std::vector<std::int32_t> all(cells.size());
   std::iota(all.begin(), all.end(), 0);
   cells.bisect(std::move(all), 1, leaves);

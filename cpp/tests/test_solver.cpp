@@ -58,13 +58,14 @@ TEST(every_method_and_width_reaches_the_tolerance) {
 }
 
 TEST(threads_do_not_change_a_bit) {
-  constexpr int n = 20000;
-  std::vector<graphs::Edge> parts;  // 150 grids without edges between them, and isolated nodes
+  constexpr int n = 66000;
+  std::vector<graphs::Edge> parts;  // grids of 130 nodes without edges between them, and isolated nodes
   for (int i = 0; i + 10 < n - 500; ++i) {
     if (i % 130 < 120) parts.push_back({i, i + 10});
     if (i % 10 < 9) parts.push_back({i, i + 1});
   }
-  const graphs::Graph all[] = {graphs::wheel(n), graphs::grid(141, 12, 1), graphs::make(n, parts)};
+  // The last two are dissected.
+  const graphs::Graph all[] = {graphs::wheel(20000), graphs::grid(257, 12, 1), graphs::make(n, parts)};
   for (const graphs::Graph& graph : all) {
     const std::size_t rows = graph.view().n;
     const std::vector<double> ground(rows, 0.01);

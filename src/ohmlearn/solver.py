@@ -128,7 +128,8 @@ class LaplacianSolver(Shown, Shared, LinearOperator):
     random_state : int, Generator, RandomState or None
         Seeds the sampling inside the approximate factor.
     n_jobs : int, optional
-        Number of threads, as in scikit-learn. They share the right-hand sides.
+        Number of threads, as in scikit-learn. They share the right-hand sides. For a single one
+        they share its rows and, on large graphs with small separators, the pieces of the factor.
     method : {"auto", "diagonal", "cholesky", "direct"}
         "direct" eliminates a dense matrix exactly (at most 5,000 nodes). The others are conjugate
         gradients, preconditioned by the diagonal or by an approximate Cholesky factor. "auto" takes
