@@ -40,6 +40,25 @@ void resize_huge(std::vector<T>& values, std::size_t size) {
   values.resize(size);
 }
 
+// Memory of at least this size comes from here, elsewhere from operator new.
+constexpr std::size_t kManyPages = std::size_t{1} << 22;
+void* allocate_pages(std::size_t bytes);
+void free_pages(void* data, std::size_t bytes) noexcept;
+
+// While it lives, what this thread frees with free_pages is kept, and the next allocations are made of it: Linux moves
+// pages to other addresses, so their sizes need not fit. A page that is new must be cleared, which took a quarter of a
+// resample. What is left goes back to the system at the end.
+class RecyclePages {
+ public:
+  RecyclePages();
+  ~RecyclePages();
+  RecyclePages(const RecyclePages&) = delete;
+  RecyclePages& operator=(const RecyclePages&) = delete;
+
+ private:
+  std::vector<std::byte*> chunks_;
+};
+
 // A vector of numbers, or of plain structs, that does not set them when it grows, so that the threads which write them
 // touch their pages first, and several at a time.
 template <class T>
@@ -49,9 +68,12 @@ struct Untouched : std::allocator<T> {
     using other = Untouched<U>;
   };
   T* allocate(std::size_t size) {
-    T* data = std::allocator<T>::allocate(size);
-    prefer_huge_pages(data, size * sizeof(T));
-    return data;
+    if (size * sizeof(T) >= kManyPages) return static_cast<T*>(allocate_pages(size * sizeof(T)));
+    return std::allocator<T>::allocate(size);
+  }
+  void deallocate(T* data, std::size_t size) noexcept {
+    if (size * sizeof(T) >= kManyPages) return free_pages(data, size * sizeof(T));
+    std::allocator<T>::deallocate(data, size);
   }
   template <class U>
   void construct(U* place) {
@@ -65,6 +87,18 @@ struct Untouched : std::allocator<T> {
 };
 template <class T>
 using Buffer = std::vector<T, Untouched<T>>;
+
+// Gives back the pages that are reserved beyond the end.
+template <class T>
+void drop_tail([[maybe_unused]] Buffer<T>& values) {
+#if defined(__linux__)
+  constexpr std::size_t page = std::size_t{1} << 21;
+  if (values.capacity() * sizeof(T) < kManyPages) return;
+  const std::size_t used = (values.size() * sizeof(T) + page - 1) / page * page;
+  const std::size_t all = (values.capacity() * sizeof(T) + page - 1) / page * page;
+  (void)madvise(reinterpret_cast<char*>(values.data()) + used, all - used, MADV_DONTNEED);
+#endif
+}
 
 // Returns freed memory to the system. glibc keeps freed blocks of up to 32 MB and fragments them, so a process that
 // allocates and frees such blocks repeatedly would seem to grow.

@@ -38,18 +38,15 @@ class Rows {
   using R = Row<Value, Width>;
 
  public:
-  explicit Rows(std::int64_t rows)
-      : bytes_(static_cast<std::byte*>(::operator new[](rows * sizeof(R) + kLine, std::align_val_t{kLine}))) {
-    prefer_huge_pages(bytes_.get(), rows * sizeof(R));
+  explicit Rows(std::int64_t rows) : bytes_(rows * sizeof(R) + kLine) {}
+  operator R*() const {
+    const auto skip = (kLine - reinterpret_cast<std::uintptr_t>(bytes_.data()) % kLine) % kLine;
+    return reinterpret_cast<R*>(const_cast<std::byte*>(bytes_.data()) + skip);
   }
-  operator R*() const { return reinterpret_cast<R*>(bytes_.get()); }
 
  private:
   static constexpr std::size_t kLine = 64;
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{kLine}); }
-  };
-  std::unique_ptr<std::byte[], Free> bytes_;
+  Buffer<std::byte> bytes_;
 };
 
 }  // namespace ohm

@@ -192,6 +192,7 @@ template <class Take>
 auto as_arrays(const Take& take, double factor, int threads) {
   Csr csr;
   Snapshot found = without_gil([&] {
+    const RecyclePages recycle;
     Snapshot snapshot = take();
     Crew crew(threads);
     mirror(snapshot.h, factor, csr.indptr, csr.indices, csr.weights, crew);

@@ -24,6 +24,8 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 16;         // edges that a thread takes at a time
 constexpr std::int64_t kBucket = 1 << 14;        // edges in a bucket, if there are few
 constexpr std::int64_t kMostBuckets = 512;       // more would not fit the cache while they are written
+constexpr std::int64_t kMany = 1 << 21;          // edges from which buckets are filled in parts, to save memory
+constexpr std::int64_t kParts = 4;
 constexpr std::int64_t kFew = 64;                // edges for which a radix sort is not worthwhile
 constexpr int kMostBits = 11;                    // of a digit of the radix sort
 
@@ -107,24 +109,32 @@ class Sorter {
 
   TriangleOf<Real> run() {
     choose_buckets();
-    spread();
     resize_huge(result_.start, static_cast<std::size_t>(n_) + 1);
+    const std::int64_t parts = std::ssize(u_) - n_sorted_ >= kMany ? kParts : 1;
+    if (parts > 1) resize_result(std::ssize(u_));  // reserves memory, which is not touched before it is written
     std::vector<std::int64_t> begin(n_buckets_ + 1);  // in the result
-    crew_.run(n_buckets_, [&](std::int64_t bucket) {
-      sort_bucket(bucket);
-      merge_bucket(bucket, [&](std::int32_t, std::int32_t, const Sum&) { ++begin[bucket + 1]; });
-    });
-    for (std::int64_t bucket = 0; bucket < n_buckets_; ++bucket) begin[bucket + 1] += begin[bucket];
-    const std::int64_t edges = begin[n_buckets_];
-    result_.other.resize(edges);
-    result_.weight.resize(edges);
-    if constexpr (kSampled) result_.probability.resize(edges);
-    if constexpr (kTimed) result_.time.resize(edges);
-    crew_.run(n_buckets_, [&](std::int64_t bucket) { write_bucket(bucket, begin[bucket]); });
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t first = n_buckets_ * part / parts, count = n_buckets_ * (part + 1) / parts - first;
+      spread(first, first + count);
+      crew_.run(count, [&](std::int64_t task) {
+        sort_bucket(first + task);
+        merge_bucket(first + task, [&](std::int32_t, std::int32_t, const Sum&) { ++begin[first + task + 1]; });
+      });
+      for (std::int64_t bucket = first; bucket < first + count; ++bucket) begin[bucket + 1] += begin[bucket];
+      resize_result(begin[first + count]);
+      crew_.run(count, [&](std::int64_t task) { write_bucket(first + task, begin[first + task]); });
+    }
     return std::move(result_);
   }
 
  private:
+  void resize_result(std::int64_t edges) {
+    result_.other.resize(edges);
+    result_.weight.resize(edges);
+    if constexpr (kSampled) result_.probability.resize(edges);
+    if constexpr (kTimed) result_.time.resize(edges);
+  }
+
   void choose_buckets() {
     const std::int64_t most = std::clamp<std::int64_t>((std::ssize(u_) - n_sorted_) / kBucket, 1, kMostBuckets);
     while (((std::int64_t{n_} - 1) >> shift_) >= most) ++shift_;
@@ -146,7 +156,10 @@ class Sorter {
     return u_[i] != v_[i] && weight != 0.0;
   }
 
-  void spread() {
+  // Of buckets first_bucket..end_bucket-1.
+  void spread(std::int64_t first_bucket, std::int64_t end_bucket) {
+    const auto bucket_of = [&](std::int64_t i) { return static_cast<std::int64_t>(std::min(u_[i], v_[i]) >> shift_); };
+    const auto is_in = [&](std::int64_t bucket) { return bucket >= first_bucket && bucket < end_bucket; };
     const std::int64_t size = std::ssize(u_) - n_sorted_;
     const std::int64_t pieces = (size + kPiece - 1) / kPiece;
     const auto for_piece = [&](std::int64_t piece, auto&& visit) {
@@ -158,21 +171,22 @@ class Sorter {
       std::vector<std::int64_t>& count = next[piece];
       count.resize(n_buckets_);
       for_piece(piece, [&](std::int64_t i) {
-        if (counts(i)) ++count[std::min(u_[i], v_[i]) >> shift_];
+        if (!counts(i)) return;
+        if (const std::int64_t bucket = bucket_of(i); is_in(bucket)) ++count[bucket];
       });
     });
     bucket_.resize(n_buckets_ + 1);
     std::int64_t at = 0;
-    for (std::int64_t bucket = 0; bucket < n_buckets_; ++bucket) {
+    for (std::int64_t bucket = first_bucket; bucket < end_bucket; ++bucket) {
       bucket_[bucket] = at;
       for (std::vector<std::int64_t>& of_piece : next) at += std::exchange(of_piece[bucket], at);
     }
-    bucket_[n_buckets_] = at;
+    bucket_[end_bucket] = at;
     edges_.resize(at);
     crew_.run(pieces, [&](std::int64_t piece) {
       std::int64_t* place = next[piece].data();
       for_piece(piece, [&](std::int64_t i) {
-        if (u_[i] == v_[i] || weight_at(w_, i) == 0.0) return;
+        if (!is_in(bucket_of(i)) || u_[i] == v_[i] || weight_at(w_, i) == 0.0) return;
         const auto lower = static_cast<std::int32_t>(std::min(u_[i], v_[i]));
         const auto higher = static_cast<std::int32_t>(std::max(u_[i], v_[i]));
         edges_[place[lower >> shift_]++] = {lower, higher, weight_at(w_, i)};

@@ -149,6 +149,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 template <class Index, class Weight>
 void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                       std::span<const double> t) {
+  const RecyclePages recycle;
   Crew crew(options_.threads);
   Round rounds[2];
   try {

@@ -97,6 +97,7 @@ void Sampler::add(const State& other, double scale) {
 // Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
 // sampler while the merged rows are embedded.
 void Sampler::merge(std::span<const State* const> others) {
+  const RecyclePages recycle;
   Sampler merged(*this);
   for (const State* const other : others) {
     if (std::isfinite(other->latest)) {  // it has a half-life
@@ -256,6 +257,7 @@ void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float>
       }
     }
   });
+  rows.for_each_column([](auto& column) { drop_tail(column); });
   state_.rows = std::move(rows);
   state_.n_sorted = n_rows();
 }
