@@ -212,19 +212,19 @@ class PartitionedEdges(Edges, Shown):
         view: TimeView | None = None,
     ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
-        self._share_nodes(reader)
+        self._hold_nodes(reader)
         return PartitionedPasses(self, component, reader, view)
 
     def find_pairs(self, search: PairSearch) -> PairsFound:
         """Look at the partitions where they are."""
-        self._share_nodes("explain")
+        self._hold_nodes("explain")
         held = self._hold(search)
         work = Searching(self.options, search.n_nodes)
         found: PairsFound = self._run(work, (self._held_nodes, held))
         self._let_go(held)
         return found
 
-    def _share_nodes(self, reader: str) -> None:
+    def _hold_nodes(self, reader: str) -> None:
         """Hold the table of nodes for tasks; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise InputError(
