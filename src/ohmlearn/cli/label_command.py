@@ -248,7 +248,8 @@ def explain_some(
     """Return the reasons that --explain asks for."""
     from ohmlearn._phases import phase
     from ohmlearn.estimators.answer import ClassAnswer
-    from ohmlearn.estimators.explanation import choose_nodes, explain_nodes
+    from ohmlearn.estimators.explanation import explain_nodes
+    from ohmlearn.estimators.review import choose_nodes
 
     if wanted is None:
         return []

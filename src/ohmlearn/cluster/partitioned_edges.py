@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,7 +37,6 @@ from ohmlearn.errors import InputError, Param, Setting, bad_value
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.remote import fetch_ahead
 from ohmlearn.sparsifier import StreamingSparsifier
 
 PARTITION_EDGES = 50_000_000
@@ -212,19 +212,19 @@ class PartitionedEdges(Edges, Shown):
         view: TimeView | None = None,
     ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
-        self._pass_nodes_on(reader)
+        self._hold_nodes(reader)
         return PartitionedPasses(self, component, reader, view)
 
     def find_pairs(self, search: PairSearch) -> PairsFound:
         """Look at the partitions where they are."""
-        self._pass_nodes_on("explain")
+        self._hold_nodes("explain")
         held = self._hold(search)
         work = Searching(self.options, search.n_nodes)
         found: PairsFound = self._run(work, (self._held_nodes, held))
         self._let_go(held)
         return found
 
-    def _pass_nodes_on(self, reader: str) -> None:
+    def _hold_nodes(self, reader: str) -> None:
         """Hold the table of nodes for tasks; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise InputError(
@@ -306,12 +306,19 @@ class LocalEdges(PartitionedEdges):
 
     def _results(self, work: Work, shared: Sequence[object]) -> Iterator[Any]:
         """Yield the results of partitions in order; few wait for their turn."""
-        parts = ((part.content, part.number, part.name) for part in self.partitions)
-        tasks = (partial(work.read, *part, *shared) for part in parts)
-        with closing(fetch_ahead(tasks, self.n_jobs, 2 * self.n_jobs - 1)) as results:
-            for done in range(1, self.n_partitions + 1):
-                result = next(results)
-                if self.progress is not None:
-                    self.progress(work.stage, done, self.n_partitions)
-                yield result
-                del result
+        pending: deque[Future[Any]] = deque()
+        todo = iter(self.partitions)
+        with ThreadPoolExecutor(self.n_jobs) as threads:
+            try:
+                for done in range(self.n_partitions):
+                    while len(pending) < 2 * self.n_jobs and (part := next(todo, None)) is not None:
+                        task = (part.content, part.number, part.name, *shared)
+                        pending.append(threads.submit(work.read, *task))
+                    result = pending.popleft().result()
+                    if self.progress is not None:
+                        self.progress(work.stage, done + 1, self.n_partitions)
+                    yield result
+                    del result
+            finally:
+                for future in pending:
+                    future.cancel()

@@ -49,7 +49,6 @@ from ohmlearn.nodes import NodeTable
 
 if TYPE_CHECKING:
     from ohmlearn.estimators.problem import Problem
-    from ohmlearn.estimators.review import Answer
 
 Floats = NDArray[np.float64]
 PASSES = 10  # over the edges at most; two to four are usual
@@ -180,24 +179,6 @@ def find_nodes(table: NodeTable | None, names: Sequence[Any], n_nodes: int) -> l
     else:
         numbers = table.find(list(names)).astype(np.int64)
     return [int(number) for number in numbers]
-
-
-def choose_nodes(answer: Answer, which: str, count: int) -> list[int]:
-    """Return the nodes without a label that are the surest of each class, or the closest calls."""
-    p = np.sort(answer.probabilities, axis=1)
-    free = answer.answered.copy()
-    free[answer.problem.labels.nodes] = False
-    if which == "borderline" and p.shape[1] > 1:
-        nodes = np.flatnonzero(free)
-        order = np.argsort(p[nodes, -1] - p[nodes, -2], kind="stable")
-        return [int(node) for node in nodes[order[:count]]]
-    found: list[int] = []
-    codes = answer.codes(0)
-    for code in range(p.shape[1]):
-        nodes = np.flatnonzero(free & (codes == code))
-        order = np.argsort(-p[nodes, -1], kind="stable")
-        found += [int(node) for node in nodes[order[:count]]]
-    return found
 
 
 class _Asked(NamedTuple):

@@ -243,12 +243,7 @@ def review_answer(
 ) -> Review:
     """Return the review of an answer."""
     classes, p = np.asarray(answer.problem.classes).tolist(), answer.probabilities
-    unlabelled = answer.answered.copy()
-    unlabelled[answer.problem.labels.nodes] = False
-    nodes = np.flatnonzero(unlabelled)
-    codes = answer.codes(0)
-    own, others, lead = by_blocks(_compare_classes, p, codes)[nodes].T
-    codes = codes[nodes]
+    nodes, codes, own, others, lead = _rank_nodes(answer)
     left_out, given, weights = answer.left_out_values()
 
     def listed(order: NDArray[np.float64], these: NDArray[np.intp]) -> list[ReviewedNode]:
@@ -268,6 +263,27 @@ def review_answer(
             count = int(np.count_nonzero(p[nodes, code] >= t))
             found.append(Threshold(name, float(t), count, precision, recall))
     return Review(surest, borderline, found, answer)
+
+
+def choose_nodes(answer: Answer, which: str, count: int) -> list[int]:
+    """Return the nodes without a label that are the surest of each class, or the closest calls."""
+    nodes, codes, own, _, lead = _rank_nodes(answer)
+    if which == "borderline":
+        chosen = np.argsort(lead, kind="stable")[:count]
+    else:
+        order = np.lexsort((-own, codes))
+        starts = np.searchsorted(codes[order], codes[order])
+        chosen = order[np.arange(len(order)) - starts < count]
+    found: list[int] = nodes[chosen].tolist()
+    return found
+
+
+def _rank_nodes(answer: Answer) -> tuple[NDArray[Any], ...]:
+    """Return the unlabelled nodes, their classes, and of each what `_compare_classes` returns."""
+    unlabelled = answer.answered.copy()
+    unlabelled[answer.problem.labels.nodes] = False
+    nodes, codes = np.flatnonzero(unlabelled), answer.codes(0)
+    return nodes, codes[nodes], *by_blocks(_compare_classes, answer.probabilities, codes)[nodes].T
 
 
 def _compare_classes(p: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:

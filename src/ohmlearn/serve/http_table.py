@@ -104,11 +104,6 @@ TEXT_OR_NULL: Json = {"type": ["string", "null"]}
 NUMBER_OR_NULL: Json = {"type": ["number", "null"]}
 NODE = _about({"type": ["integer", "string"]}, "The id of a node.")
 LABEL: Json = {"type": ["string", "integer"]}
-ESTIMATE: Json = {
-    **_object("value low high n_labels", value=NUMBER, low=NUMBER, high=NUMBER, n_labels=INTEGER),
-    "type": ["object", "null"],
-}
-
 SCHEMAS: Json = {
     "Error": _object(
         "error",
@@ -202,21 +197,9 @@ SCHEMAS: Json = {
     "Review": _object(
         "label surest borderline thresholds",
         label=LABEL,
-        surest=_list(_ref("Reviewed")),
-        borderline=_list(_ref("Reviewed")),
-        thresholds=_list(
-            _object(
-                "threshold n_nodes precision recall text",
-                threshold=NUMBER,
-                n_nodes=_about(INTEGER, "Nodes without a given label that are this probable."),
-                precision=_about(ESTIMATE, "Of the fraction that has the class."),
-                recall=_about(ESTIMATE, "Of the fraction of the class that is among them."),
-                text=_about(TEXT, "The same in a sentence."),
-            )
-        ),
-    ),
-    "Reviewed": _object(
-        "node probability against", node=NODE, probability=NUMBER, against=TEXT_OR_NULL
+        surest=_list(_object("node probability against", node=NODE, probability=NUMBER)),
+        borderline=_list(_object("node probability against", node=NODE, probability=NUMBER)),
+        thresholds=_list(_object("threshold n_nodes precision recall text", n_nodes=INTEGER)),
     ),
     "Status": {"type": "object", "description": "Figures about the service."},
     "Map": _object(
