@@ -30,13 +30,7 @@ NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
 WITH_FEATURES = "With features, reasons are known for the present label only."
-WITHOUT_PICTURE: dict[str, Any] = {
-    "labels": [],
-    "paths": [],
-    "neighbors": None,
-    "edges": None,
-    "note": "",
-}
+NO_PICTURE: dict[str, Any] = {"labels": [], "paths": [], "neighbors": [], "edges": [], "note": ""}
 UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
@@ -74,7 +68,7 @@ class Explainer:
 
                 how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
                 (whole,) = explain_pool(solved.pool, [number], against=against, **how)
-                found = {**WITHOUT_PICTURE, **whole.to_dict(changes=changes), "node": node}
+                found = {**NO_PICTURE, **whole.to_dict(changes=changes), "node": node}
                 found["text"] = whole.text(changes=changes)
             else:
                 one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
