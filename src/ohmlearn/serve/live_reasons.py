@@ -32,13 +32,7 @@ NOT_LAST = "Reasons are known for the changes of the last answer only."
 NOT_KEPT = "The answer before the last one is not kept, so its reasons are not known."
 NO_PASSES = "/v1/labels/{id}/why computes reasons of the present label from all edges"
 WITH_FEATURES = "With features, reasons are known for the present label only."
-WITHOUT_PICTURE: dict[str, Any] = {
-    "labels": [],
-    "paths": [],
-    "neighbors": None,
-    "edges": None,
-    "note": "",
-}
+NO_PICTURE: dict[str, Any] = {"labels": [], "paths": [], "neighbors": [], "edges": [], "note": ""}
 UNREACHED = "no label reaches it, so it has none"
 TOO_NEW = "it came after the last answer, so there are no reasons yet"
 
@@ -75,7 +69,7 @@ class Explainer:
                 how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
                 (whole,) = explain_pool(solved.pool, [number], against=against, **how)
                 text = whole.text(changes=changes)
-                pooled = {**WITHOUT_PICTURE, **whole.to_dict(changes=changes)}
+                pooled = {**NO_PICTURE, **whole.to_dict(changes=changes)}
                 return {**pooled, "node": node, "text": text}
             one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
             found = replace(one, node=node).to_dict(changes=changes)
