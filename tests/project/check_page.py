@@ -240,6 +240,10 @@ def check_reasons(page: Page) -> None:
     page.locator("#why-more").click()
     expect(page.locator("#why-more")).to_be_hidden()
     assert page.locator("#why-picture circle").count() >= 2
+    choice = page.locator("#why-head select")
+    other = choice.locator("option").last.inner_text()
+    choice.select_option(other)
+    expect(text).to_contain_text(f'not "{other}"')
     page.locator("#why-labels button").first.click()
     expect(page.locator("#why-title")).not_to_have_text(f"Why {given}?")
     page.locator("#why-close").click()

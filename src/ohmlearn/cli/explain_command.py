@@ -1,5 +1,6 @@
 """The command ``explain``: why nodes have their labels."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,8 @@ def _find_nodes(model: "Labelling", asked: list[str]) -> list[int]:
         unknown = ids[numbers.mask].tolist()
         are = "is" if len(unknown) == 1 else "are"
         what = f"{len(unknown)} of the nodes to explain {are} in no edge"
-        raise InputError(f"{what}: {unknown[0]!r}")
+        remedy = "give more files of edges with --edges" if os.path.exists(unknown[0]) else None
+        raise InputError(f"{what}: {unknown[0]!r}", remedy=remedy)
     return [int(number) for number in numbers]
 
 

@@ -14,6 +14,7 @@ export function setClasses(classes) {
   labelOf = new Map(classes.map((one) => [String(one.label), one.label]));
 }
 
+export const allLabels = () => [...labelOf.values()];
 export const labelFrom = (text) => (labelOf.has(text) ? labelOf.get(text) : text);
 
 // The number of the colour of a class, or null.

@@ -1,6 +1,6 @@
 // Why a node has its label: a dialog with a sentence, a picture, and the labels that count most.
 
-import { classColour, makeChip } from "./classes.js";
+import { allLabels, classColour, makeChip } from "./classes.js";
 import { draw, find, make, setText } from "./elements.js";
 import { Failure, callJson, reportOnce } from "./service.js";
 import { formatShare, isNumber } from "./text.js";
@@ -82,11 +82,11 @@ function show(reasons) {
   setText("why-text", reasons.text);
   const head = find("why-head");
   head.replaceChildren(makeChip(label), isNumber(probability) ? formatShare(probability) : "");
-  if (against !== null) head.append(make("span", "soft", "not"), makeChip(against));
+  if (against !== null) head.append(make("span", "soft", "not"), makeChoice(label, against));
   find("why-labels").hidden = labels.length === 0;
   const unit = unitOf(reasons);
   const isNear = labels.some((one) => isNumber(one.distance));
-  find("why-labels").tBodies[0].replaceChildren(...labels.map((one) => makeRow(one, unit, isNear)));
+  find("why-labels").tBodies[0].replaceChildren(...labels.map((one) => makeRow(one, unit, isNear, reasons)));
   find("why-distance").hidden = !isNear;
   const hasPicture = labels.length > 0;
   find("why-picture").toggleAttribute("hidden", !hasPicture);
@@ -105,11 +105,26 @@ function unitOf({ labels, margin, rest }) {
 
 const percent = (part, unit) => `${part < 0 ? "−" : "+"}${Math.round((100 * Math.abs(part)) / (unit || 1))} %`;
 
-function makeRow({ node, label, contribution, distance }, unit, isNear) {
+// The other class; another one may be chosen to be compared with.
+function makeChoice(label, against) {
+  const select = make("select");
+  select.ariaLabel = "Why not this class?";
+  const others = allLabels().filter((one) => String(one) !== label && String(one) !== against);
+  select.append(...[against, ...others].map((one) => make("option", "", String(one))));
+  select.addEventListener("change", () => {
+    delete shown.query.changes;
+    ask({ against: select.value });
+  });
+  return select;
+}
+
+function makeRow({ node, label, contribution, distance, if_removed: without }, unit, isNear, { margin }) {
   const button = Object.assign(make("button", "link", String(node)), { type: "button" });
   button.addEventListener("click", () => openReasons(node));
   const row = make("tr", "", make("th", "", button), make("td", "", makeChip(label)));
   row.append(make("td", "", percent(contribution, unit)));
+  const left = without < 0 ? "another label" : `${Math.round((100 * without) / margin)} % left`;
+  row.append(make("td", "", isNumber(without) && margin > 0 ? left : "–"));
   if (isNear) row.append(make("td", "", isNumber(distance) ? String(distance) : "–"));
   row.cells[0].scope = "row";
   return row;
