@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 #if defined(__linux__)
-#include <malloc.h>
 #include <sys/mman.h>
 #endif
 
@@ -97,14 +96,6 @@ void drop_tail([[maybe_unused]] Buffer<T>& values) {
   const std::size_t used = (values.size() * sizeof(T) + page - 1) / page * page;
   const std::size_t all = (values.capacity() * sizeof(T) + page - 1) / page * page;
   (void)madvise(reinterpret_cast<char*>(values.data()) + used, all - used, MADV_DONTNEED);
-#endif
-}
-
-// Returns freed memory to the system. glibc keeps freed blocks of up to 32 MB and fragments them, so a process that
-// allocates and frees such blocks repeatedly would seem to grow.
-inline void return_freed_memory() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
 #endif
 }
 

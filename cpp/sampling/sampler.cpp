@@ -15,7 +15,6 @@ namespace {
 // Updates of degrees and cuts between two resamples. Measured on CONTRASTS of benchmarks/families.py: with 1, 8 and 32,
 // 2.6, 2.05 and 1.98 resamples per stream, at nearly the same epsilon.
 constexpr double kRefreshes = 8.0;
-constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 }  // namespace
@@ -204,11 +203,8 @@ void Sampler::resample(Crew& crew) {
 void Sampler::thin(Crew& crew, Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
-  const bool large = h.edges() > kLarge;
-  if (large) return_freed_memory();
   Laplacian laplacian = embed(crew, h, coins);
   const auto n_components = static_cast<std::int32_t>(laplacian.space.singular.size());
-  if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
   Buffer<float> probability = find_leverages(crew, h, laplacian, coins);
