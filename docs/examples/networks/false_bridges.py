@@ -60,7 +60,7 @@ print("connected components:", precision(component))
 
 links = found.links()
 joined, right = links["joined"], person[links["left"]] == person[links["right"]]
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for chosen, colour, name in (
     (joined & right, "C0", "joined, the same person"),
     (joined & ~right, "C3", "joined, different persons"),
@@ -72,16 +72,16 @@ for chosen, colour, name in (
         ms=4, alpha=0.7, label=f"{name} ({chosen.sum():,})",
     )  # fmt: skip
 axes.set(xlabel="leverage", ylabel="probability of a match")
-axes.legend(loc="lower left")
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # %%
 # Reasons
 # -------
-# Why are the two persons of a bridge not one? The strongest path between their records has a link
-# that is not joined, and nothing else connects them well.
+# Why are the two persons of a bridge not one? The strongest path between their first records has a
+# link that is not joined.
 
-bridge = int(np.flatnonzero(~joined & (links["leverage"] < 0.9))[0])
+bridge = int(np.flatnonzero(~joined & ~right)[3])
 ends = found.nodes_.find([links["left"][bridge], links["right"][bridge]])
 path, together = found.explain(*found.nodes_.ids(found.entities_[ends]))  # the first records
 for a, b, p, _, ok in zip(*path.values(), strict=True):
