@@ -83,11 +83,7 @@ def label_cells(
 
 
 def find_fates(
-    adata: AnnData,
-    terminal: str,
-    *,
-    use: str | None = None,
-    key_added: str = "fates",
+    adata: AnnData, terminal: str, *, use: str | None = None, key_added: str = "fates"
 ) -> DataFrame:
     """Return the probabilities that random walks from each cell end in each terminal state.
 

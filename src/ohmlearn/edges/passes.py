@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.edge_arrays import (
-    MAX_NODES,
-    EdgeNames,
-    raise_edge_fault,
-)
+from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.protocol import Batch, Edges, one_pass
 from ohmlearn.errors import InputError

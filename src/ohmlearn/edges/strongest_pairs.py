@@ -92,8 +92,7 @@ class PairSearch:
             return np.isin(pairs.u * self.n_nodes + pairs.v, self.keys)
         is_around = np.zeros(self.n_nodes, dtype=np.bool_)
         is_around[self.around] = True
-        found: NDArray[np.bool_] = is_around[pairs.u] | is_around[pairs.v]
-        return found
+        return is_around[pairs.u] | is_around[pairs.v]
 
 
 def merge_pairs(parts: list[PairsFound], n_nodes: int) -> PairsFound:

@@ -79,8 +79,7 @@ def classes_there(result: HFSResult, nodes: NDArray[np.int64], values: Floats) -
     Without such a label there is no evidence for the class. Its centred scores may still be
     nonzero.
     """
-    found: Bools = _labels_there(result, nodes, values)[result.component] > 0
-    return found
+    return _labels_there(result, nodes, values)[result.component] > 0
 
 
 def _labels_there(result: HFSResult, nodes: NDArray[np.int64], values: Floats) -> Floats:
@@ -231,8 +230,7 @@ class ClassAnswer(NodeAnswer):
 
     def _logarithms(self, f: Floats, counts: Floats) -> Floats:
         """Return logarithms of scores that are probabilities, up to a factor for each class."""
-        logs: Floats = np.log(np.maximum(f * self.class_factors(counts), 1e-300))
-        return logs
+        return np.log(np.maximum(f * self.class_factors(counts), 1e-300))
 
     def class_factors(self, counts: Floats) -> Floats:
         """Return what the scores of each class are multiplied by, before they are compared."""
@@ -253,8 +251,7 @@ class ClassAnswer(NodeAnswer):
     @cached_property
     def harmonic_exponents(self) -> Floats:
         """Exponents of the scores alone."""
-        exponents: Floats = by_blocks(self._scale, self.scores, self.there)
-        return exponents
+        return by_blocks(self._scale, self.scores, self.there)
 
     @cached_property
     def walks(self) -> HFSResult:
@@ -269,11 +266,10 @@ class ClassAnswer(NodeAnswer):
             return self.harmonic_exponents
         if added.restart == 0.0:
             return added.apply(self.harmonic_exponents)
-        exponents: Floats = by_blocks(
+        return by_blocks(
             lambda x, f, there: added.apply(x, self._scale_walks(f, self.counts, there)),
             self.harmonic_exponents, self.walks.f, self.there,
         )  # fmt: skip
-        return exponents
 
     def walk_sizes(self, nodes: NDArray[np.int64]) -> Floats:
         """Return what the scores of walks are divided by at some nodes; see `scale_walks`."""
@@ -529,8 +525,7 @@ class ClassAnswer(NodeAnswer):
     @property
     def labels(self) -> NDArray[Any]:
         """Class of every node."""
-        labels: NDArray[Any] = self.problem.classes[self.codes(self.default_code)]
-        return labels
+        return self.problem.classes[self.codes(self.default_code)]
 
     def known_probabilities(self) -> dict[str, Any]:
         plain = ClassAnswer(self.problem, self.result)

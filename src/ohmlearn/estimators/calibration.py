@@ -77,8 +77,7 @@ def centre(scores: Floats, there: NDArray[np.bool_]) -> Floats:
     """Subtract from each row its mean over the classes that are there; others get 0."""
     known = np.where(there, scores, 0.0)
     count = np.maximum(np.count_nonzero(there, axis=1), 1)
-    centred: Floats = np.where(there, known - (known.sum(axis=1) / count)[:, np.newaxis], 0.0)
-    return centred
+    return np.where(there, known - (known.sum(axis=1) / count)[:, np.newaxis], 0.0)
 
 
 class Calibration(NamedTuple):
@@ -119,8 +118,7 @@ DEFAULT = Calibration(temperature=0.4, smoothing=0.15)  # typical of real data
 def softmax(exponents: Floats) -> Floats:
     p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    probabilities: Floats = p
-    return probabilities
+    return np.asarray(p)
 
 
 def relative_degrees(degrees: Floats) -> Floats:

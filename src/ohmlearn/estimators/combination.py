@@ -73,14 +73,12 @@ def scale_walks(scores: Floats, there: NDArray[np.bool_], typical: float) -> Flo
     in the component.
     """
     centred = centre(scores, there)
-    scaled: Floats = centred / sizes_of_walks(centred, there, typical)
-    return scaled
+    return centred / sizes_of_walks(centred, there, typical)
 
 
 def sizes_of_walks(centred: Floats, there: NDArray[np.bool_], typical: float) -> Floats:
     """Return the root mean squares of rows, but not what errors of the solver would give."""
-    sizes: Floats = np.maximum(row_sizes(centred, there), ERRORS * typical or 1.0)
-    return sizes
+    return np.maximum(row_sizes(centred, there), ERRORS * typical or 1.0)
 
 
 @one_blas_thread()

@@ -81,8 +81,7 @@ class MarginPart(NamedTuple):
     @property
     def is_walk(self) -> bool:
         """Whether the scores are those of random walks with restart."""
-        is_walk: bool = self.problem.method == "restart"
-        return is_walk
+        return self.problem.method == "restart"
 
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
@@ -660,8 +659,7 @@ def _support(
 
 def difference(x: Floats, u: NDArray[np.int64], v: NDArray[np.int64]) -> Floats:
     """Return the differences of x between pairs of nodes."""
-    found: Floats = x[u] - x[v]
-    return found
+    return x[u] - x[v]
 
 
 def widest_path(

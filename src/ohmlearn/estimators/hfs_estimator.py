@@ -29,11 +29,7 @@ from ohmlearn.estimators.label_columns import answer_columns
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
-from ohmlearn.estimators.problem import (
-    HFSParameters,
-    NumberProblem,
-    Problem,
-)
+from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import graph_of, with_nodes

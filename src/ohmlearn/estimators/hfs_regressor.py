@@ -83,5 +83,4 @@ n_iter_, n_features_in_
         """
         check_is_fitted(self, "answer_")
         values, reached = self._extend(X, self.transduction_[:, np.newaxis])
-        predicted: Floats = np.where(reached, values[:, 0], self.mean_)
-        return predicted
+        return np.where(reached, values[:, 0], self.mean_)

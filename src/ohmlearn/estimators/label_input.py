@@ -461,8 +461,7 @@ def normalise_rows(proportions: NDArray[Any], name: str = "y") -> Floats:
     largest = rows.max(axis=1, keepdims=True, initial=0.0)
     rows /= np.where(largest > 0, largest, 1.0)  # so that the sum does not overflow
     total = rows.sum(axis=1, keepdims=True)
-    normalised: Floats = rows / np.where(total > 0, total, 1.0)
-    return normalised
+    return rows / np.where(total > 0, total, 1.0)
 
 
 def weigh_rows(

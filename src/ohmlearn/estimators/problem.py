@@ -399,8 +399,7 @@ class ClassProblem(Problem):
     @cached_property
     def counts(self) -> Floats:
         """Number of labels of each class that count, by weight."""
-        counts: Floats = self.used.weights @ self.used.values
-        return counts
+        return self.used.weights @ self.used.values
 
     def automatic_gamma(self) -> float:
         if self.method == "restart":
@@ -467,8 +466,7 @@ class NumberProblem(Problem):
     @property
     def columns(self) -> Floats:
         """The numbers around their mean, because the constraint makes each column sum to zero."""
-        column: Floats = self.used.values - self.mean
-        return column
+        return self.used.values - self.mean
 
     def automatic_gamma(self) -> float:
         # Close to interpolation: see docs/labels.md.

@@ -200,13 +200,7 @@ class _Field:
     """Gains of all nodes, updated for each further label."""
 
     def __init__(
-        self,
-        graph: Graph,
-        labelled: NDArray[np.int64],
-        *,
-        few: bool,
-        seed: int,
-        n_jobs: int | None,
+        self, graph: Graph, labelled: NDArray[np.int64], *, few: bool, seed: int, n_jobs: int | None
     ) -> None:
         degree = float(graph.degrees.mean())
         scale = STIFFNESS[0 if few else 1] / (degree if degree > 0 else 1.0)
@@ -233,8 +227,7 @@ class _Field:
         """Return how much a label at each node would change."""
         squares = _mean_squares(self._columns[:, : self._n_probes])
         noisy = 1.0 + self._variances()
-        gains: Floats = squares / noisy if self._few else np.sqrt(squares) / noisy
-        return gains
+        return squares / noisy if self._few else np.sqrt(squares) / noisy
 
     def _variances(self) -> Floats:
         return _mean_squares(self._columns[:, self._n_probes :])
@@ -328,5 +321,4 @@ def _unlabelled_components(
 
 
 def _neighbours(graph: Graph, node: int) -> NDArray[np.int32]:
-    found: NDArray[np.int32] = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
-    return found
+    return graph.indices[graph.indptr[node] : graph.indptr[node + 1]]

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ohmlearn._warnings import warn
 from ohmlearn.estimators.answer import ClassAnswer, NumberAnswer
-from ohmlearn.estimators.calibration import DEFAULT
+from ohmlearn.estimators.calibration import DEFAULT, softmax
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters, NumberProblem
@@ -245,13 +245,11 @@ class Numbers(_Task):
 
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Return half the squared errors."""
-        losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
-        return losses
+        return 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
 
     def without_evidence(self, labels: NodeLabels) -> Floats:
         """Return the mean of the labels."""
-        mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
-        return mean
+        return np.average(labels.values, axis=0, weights=labels.weights)
 
     def can_be_left_out(self, labels: NodeLabels) -> Mask:
         """Return all labels if there are more than three, and not all are the same."""
@@ -278,15 +276,11 @@ def _explained(model: Any, n_labels: int) -> Iterator[None]:
 def _probabilities(model: Any, rows: Matrix) -> Floats:
     """Return probabilities of a classifier; without them, the soft maximum of its scores."""
     if hasattr(model, "predict_proba"):
-        probabilities: Floats = np.asarray(model.predict_proba(rows), dtype=np.float64)
-        return probabilities
+        return np.asarray(model.predict_proba(rows), dtype=np.float64)
     if not hasattr(model, "decision_function"):
         codes = np.searchsorted(model.classes_, model.predict(rows))
-        probabilities = np.eye(len(model.classes_))[codes]
-        return probabilities
+        return np.asarray(np.eye(len(model.classes_))[codes])
     scores = np.asarray(model.decision_function(rows), dtype=np.float64)
     if scores.ndim == 1:
         scores = np.column_stack([-0.5 * scores, 0.5 * scores])
-    probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    return probabilities
+    return softmax(scores)

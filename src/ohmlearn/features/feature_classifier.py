@@ -123,13 +123,11 @@ class FeatureClassAnswer(FeatureAnswer):
         """Return for each node the classes that hold its label with probability 1 - alpha."""
         left_out, labels = self._left_out
         given = np.einsum("ij,ij->i", labels.values, self.calibration.apply(left_out))
-        sets: Mask = self.probabilities >= conformal_threshold(given, alpha)
-        return sets
+        return self.probabilities >= conformal_threshold(given, alpha)
 
 
 def _logarithms(answers: Floats) -> Floats:
-    logs: Floats = np.log(np.maximum(answers, 1e-12))
-    return logs
+    return np.log(np.maximum(answers, 1e-12))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -267,8 +265,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
-        labels: NDArray[Any] = self.classes_[self.answer_.codes()]
-        return labels
+        return self.classes_[self.answer_.codes()]
 
     @property
     def accuracy_estimate_(self) -> AccuracyEstimate:

@@ -158,9 +158,7 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
         ids, missing = read_ids(column, name)
     except FractionError as error:
         refuse_source(
-            source,
-            f"the ids in the column {name!r} must be {error.wanted}",
-            first_row + error.at,
+            source, f"the ids in the column {name!r} must be {error.wanted}", first_row + error.at
         )
     if missing is not None and missing.any():
         refuse_source(
@@ -438,13 +436,7 @@ def _as_days(column: Any) -> NDArray[np.float64]:
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
         kind = column.type
     ticks = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
-    days = ticks.cast(pa.float64(), safe=False)
-    if days.null_count > 0:
-        days = days.fill_null(np.nan)
-    numbers: NDArray[np.float64] = days.to_numpy() / (
-        86_400 * 1000 ** ("s", "ms", "us", "ns").index(kind.unit)
-    )
-    return numbers
+    return _as_floats(ticks) / (86_400 * 1000.0 ** ("s", "ms", "us", "ns").index(kind.unit))
 
 
 def _sort_categories(column: Any) -> tuple[NDArray[np.int64], list[str]]:
@@ -700,8 +692,7 @@ def _find_linear(X: Matrix, nodes: Nodes, values: Floats) -> list[int]:
     columns -= columns.mean(axis=0)
     lengths = np.linalg.norm(columns, axis=0)
     columns /= np.where(lengths > 0.0, lengths, 1.0)
-    found: list[int] = np.flatnonzero((columns[:, -1] @ columns[:, :-1]) ** 2 > 1 - 1e-9).tolist()
-    return found
+    return np.flatnonzero((columns[:, -1] @ columns[:, :-1]) ** 2 > 1 - 1e-9).tolist()
 
 
 def _sample(rows: NDArray[Any]) -> NDArray[Any]:
@@ -717,5 +708,4 @@ def _log_ways(sizes: Any) -> float:
 def _take(X: Matrix, nodes: Nodes) -> Floats:
     """Return some rows as a dense array of float64."""
     rows = X[nodes]
-    dense: Floats = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
-    return dense
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)

@@ -50,8 +50,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 
 Answer = TypeVar("Answer", bound=FeatureAnswer)
 SPLITTER = Allowed(
-    lambda cv: hasattr(cv, "split") or isinstance(cv, list),
-    "a splitter or a list of folds",
+    lambda cv: hasattr(cv, "split") or isinstance(cv, list), "a splitter or a list of folds"
 )
 
 
@@ -298,12 +297,7 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     # Files.
 
     def explain(
-        self,
-        node: object,
-        *,
-        against: object = None,
-        n_labels: int | None = 5,
-        n_edges: int = 20,
+        self, node: object, *, against: object = None, n_labels: int | None = 5, n_edges: int = 20
     ) -> PooledExplanation | list[PooledExplanation]:
         """Return why a node has its label: what features and edges add, then labels and edges.
 

@@ -73,8 +73,7 @@ n_features_in_
     @property
     def transduction_(self) -> Floats:
         """Number for every node."""
-        values: Floats = self.answer_.values[:, 0]
-        return values
+        return self.answer_.values[:, 0]
 
     def predict(self, X: Matrix = None) -> Floats:
         """Return a number for new points, or for nodes.

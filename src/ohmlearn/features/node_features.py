@@ -190,11 +190,7 @@ class NodeFeatures(Shown):
 
     @classmethod
     def from_table(
-        cls,
-        table: Any,
-        *,
-        node_col: Column | None = None,
-        columns: Sequence[str] | None = None,
+        cls, table: Any, *, node_col: Column | None = None, columns: Sequence[str] | None = None
     ) -> Self:
         """Return the features in a table, whose columns become numbers.
 
@@ -295,8 +291,7 @@ class NodeFeatures(Shown):
     @property
     def chosen_ids(self) -> NDArray[Any]:
         """The nodes of the chosen rows."""
-        chosen: NDArray[Any] = self._positions if self.ids is None else self.ids[self._positions]
-        return chosen
+        return self._positions if self.ids is None else self.ids[self._positions]
 
     def __len__(self) -> int:
         return len(self._positions)

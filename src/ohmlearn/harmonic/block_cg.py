@@ -79,8 +79,7 @@ class BlockCG:
         multiplied by at most (b - a) / (b + a). The residual after the step is not known.
         """
         low, high = self._quotients
-        ahead: Floats = self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
-        return ahead
+        return self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
 
     @one_blas_thread()
     def smallest_quotient(self) -> float:

@@ -130,13 +130,11 @@ class HFSSystem:
 
     def _label_means(self, values: Floats) -> Floats:
         """Mean over the labelled nodes of each component, by weight."""
-        means: Floats = self._label_sums(values) / self._weights_there[:, np.newaxis]
-        return means
+        return self._label_sums(values) / self._weights_there[:, np.newaxis]
 
     def _weigh(self, values: Floats) -> Floats:
         """Return s times values at the labelled nodes."""
-        weighed: Floats = self.weights[:, np.newaxis] * values
-        return weighed
+        return self.weights[:, np.newaxis] * values
 
     @property
     def ground(self) -> Floats:
@@ -187,8 +185,7 @@ class HFSSystem:
         """Return the diagonal of A, for a graph with these degrees; 1 where it is 0."""
         diagonal = self.scale * degrees
         diagonal[self.labelled] += self.weights
-        positive: Floats = np.where(diagonal > 0, diagonal, 1.0)
-        return positive
+        return np.where(diagonal > 0, diagonal, 1.0)
 
     def centre(self, x: Floats) -> Floats:
         """Make the weighted sum over the labels of each component zero, as for exact solutions.
@@ -260,8 +257,7 @@ class HFSSystem:
             rest = self._right_hand_side(mu, part)
             rest -= self.multiply(f[:, part], laplacian(part))
             norms[part] = np.sqrt(np.einsum("ij,ij->j", rest, rest))
-        ratios: Floats = norms / self._norms(mu)
-        return ratios
+        return norms / self._norms(mu)
 
     def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
         """Return relative residuals of the size that the rounding of f to float64 causes.
@@ -306,10 +302,9 @@ class HFSSystem:
     ) -> Floats:
         """Return scores of labelled nodes without their labels; see `leave_one_out`."""
         stiffness = self.scale * degrees
-        score: Floats = (stiffness * (average - kappa * values) - mu + own_mu * values) / (
+        return (stiffness * (average - kappa * values) - mu + own_mu * values) / (
             stiffness * (1.0 - kappa) + own_mu
         )
-        return score
 
 
 class RestartSystem(HFSSystem):
@@ -356,8 +351,7 @@ class RestartSystem(HFSSystem):
     @property
     def ground(self) -> Floats:
         """D / gamma: A / gamma = L + D / gamma."""
-        ground: Floats = self.degrees / self.gamma
-        return ground
+        return self.degrees / self.gamma
 
     @property
     def right_hand_sides(self) -> Floats:
@@ -369,8 +363,7 @@ class RestartSystem(HFSSystem):
 
     def diagonal(self, degrees: Floats) -> Floats:
         """Return the diagonal of A."""
-        diagonal: Floats = (1.0 + self.gamma) * self.degrees
-        return diagonal
+        return (1.0 + self.gamma) * self.degrees
 
     def centre(self, x: Floats) -> Floats:
         """Set nodes that no label reaches to zero, as they are in exact solutions."""
@@ -390,8 +383,7 @@ class RestartSystem(HFSSystem):
         kappa: Floats,
         own_mu: Floats,
     ) -> Floats:
-        score: Floats = self.gamma / (1.0 + self.gamma) * (average - kappa * values)
-        return score
+        return self.gamma / (1.0 + self.gamma) * (average - kappa * values)
 
 
 def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:

@@ -98,12 +98,7 @@ def respond(
 
 
 def leave_out_labels(
-    system: HFSSystem,
-    f: Floats,
-    mu: Floats,
-    average: Floats,
-    degrees: Floats,
-    responses: Responses,
+    system: HFSSystem, f: Floats, mu: Floats, average: Floats, degrees: Floats, responses: Responses
 ) -> LeftOut:
     """Return leave-one-out scores.
 
@@ -144,8 +139,7 @@ def component_means(f: Floats, component: NDArray[np.int32], counted: NDArray[np
     """Return the mean of each column of f over the counted nodes of each component."""
     sums = np.zeros((int(component.max()) + 1, f.shape[1]))
     np.add.at(sums, component[counted], f[counted])
-    means: Floats = sums / np.bincount(component[counted], minlength=len(sums))[:, np.newaxis]
-    return means
+    return sums / np.bincount(component[counted], minlength=len(sums))[:, np.newaxis]
 
 
 def average_in(graph: Graph, nodes: NDArray[np.int64], f: Floats) -> Floats:
@@ -162,5 +156,4 @@ def average_in(graph: Graph, nodes: NDArray[np.int64], f: Floats) -> Floats:
 def average_around(nodes: NDArray[np.int64], f: Floats, energy: Floats, degrees: Floats) -> Floats:
     """Return the weighted means of f over the neighbours of nodes, given L f."""
     d = np.where(degrees[nodes] > 0.0, degrees[nodes], 1.0)[:, np.newaxis]
-    average: Floats = f[nodes] - energy[nodes] / d
-    return average
+    return f[nodes] - energy[nodes] / d

@@ -176,5 +176,4 @@ def posterior_std(
     )
     wanted = check_count("n_samples", n_samples)
     exact = graph.n_nodes <= EXACT_UP_TO
-    found: Floats = np.sqrt(field.exact_variances() if exact else field.variances(wanted))
-    return found
+    return np.sqrt(field.exact_variances() if exact else field.variances(wanted))

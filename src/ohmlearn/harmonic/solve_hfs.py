@@ -29,12 +29,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
 from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, Normalization, RestartSystem
-from ohmlearn.harmonic.leave_one_out import (
-    average_around,
-    average_in,
-    leave_out_labels,
-    respond,
-)
+from ohmlearn.harmonic.leave_one_out import average_around, average_in, leave_out_labels, respond
 from ohmlearn.reading.as_edges import as_edges_and_sparsifier, as_graph
 
 __all__ = ["HFSResult", "Method", "refine", "solve_hfs"]
