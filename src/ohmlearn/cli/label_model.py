@@ -270,10 +270,7 @@ def check_feature_options(options: Options) -> None:
             "--class-prior labels means nothing with --features: labels count as a random sample "
             "by default; leave it out",
         ),
-        (
-            passes is not None and passes > 1,
-            "--features reads the edges once; leave out --passes",
-        ),
+        (passes is not None and passes > 1, "--features reads the edges once; leave out --passes"),
     ):
         if is_wrong:
             raise click.UsageError(why)

@@ -6,12 +6,7 @@ import click
 
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.cli import options as cli
-from ohmlearn.cli.label_model import (
-    CLASS_PRIOR,
-    open_to_label,
-    read_label_file,
-    warn_doubts,
-)
+from ohmlearn.cli.label_model import CLASS_PRIOR, open_to_label, read_label_file, warn_doubts
 from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import flag_of, summarise
 from ohmlearn.cli.open_edges import Forgetting, check_window, find_ids, nodes_read

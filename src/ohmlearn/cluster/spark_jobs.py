@@ -258,10 +258,7 @@ class DataFrame:
 
 
 def read_rows(
-    batches: Batches,
-    tree: Tree,
-    places: Sequence[tuple[str, Any]] | None,
-    shared: Sequence[Any],
+    batches: Batches, tree: Tree, places: Sequence[tuple[str, Any]] | None, shared: Sequence[Any]
 ) -> Batches:
     """Read the partition of this task and return its result.
 

@@ -3,12 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ohmlearn.checks.parameters import (
-    check_at_least,
-    check_count,
-    check_fraction,
-    check_positive,
-)
+from ohmlearn.checks.parameters import check_at_least, check_count, check_fraction, check_positive
 from ohmlearn.errors import InputError, Param
 
 

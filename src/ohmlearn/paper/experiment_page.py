@@ -15,14 +15,7 @@ from ohmlearn.paper.experiment_job import (
     draw_labelled,
     make_classes,
 )
-from ohmlearn.report.html_page import (
-    COLOURS,
-    INK,
-    Report,
-    add_legend,
-    new_figure,
-    style_axes,
-)
+from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

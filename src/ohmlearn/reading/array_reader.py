@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from ohmlearn.checks.edge_arrays import split_batch
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param, Setting
-from ohmlearn.nodes.node_ids import (
-    FractionError,
-    Ids,
-    Strings,
-    as_ids,
-    check_equal_sizes,
-    read_ids,
-)
+from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, as_ids, check_equal_sizes, read_ids
 from ohmlearn.reading.arrow_reader import ArrowObject, whole_numbers
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start

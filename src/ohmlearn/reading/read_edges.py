@@ -16,12 +16,7 @@ from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph
 from ohmlearn.graph.graph import graph_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import ids_or_numbers
-from ohmlearn.reading.array_reader import (
-    ArraySource,
-    BatchSource,
-    IterableSource,
-    columns_of_rows,
-)
+from ohmlearn.reading.array_reader import ArraySource, BatchSource, IterableSource, columns_of_rows
 from ohmlearn.reading.arrow_reader import ArrowFile, ArrowObject
 from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource

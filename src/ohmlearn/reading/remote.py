@@ -288,11 +288,7 @@ class HttpFile(RemoteFile):
 
 
 def open_remote(
-    name: str,
-    filesystem: object = None,
-    known: RemoteFile | None = None,
-    *,
-    in_parts: bool = False,
+    name: str, filesystem: object = None, known: RemoteFile | None = None, *, in_parts: bool = False
 ) -> RemoteFile:
     """Open a remote file; `known` is the same one as it was opened before.
 

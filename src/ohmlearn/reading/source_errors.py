@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.errors import OhmError, Place, Setting, SourceError, render, text_of
 
-__all__ = [
-    "SKIP",
-    "BadRows",
-    "SourceError",
-    "reading",
-    "refuse_source",
-    "shorten",
-    "show_name",
-]
+__all__ = ["SKIP", "BadRows", "SourceError", "reading", "refuse_source", "shorten", "show_name"]
 
 SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in an address
 
