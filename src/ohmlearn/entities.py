@@ -124,7 +124,8 @@ class EntityResolver:
         ends = np.append(u[is_link], known), np.append(v[is_link], n + self._cluster[known])
         joins = coo_array((np.ones(len(ends[0])), ends), [n + len(self._names)] * 2)
         component = connected_components(joins)[1][:n]
-        touched = np.isin(component, component[changed])
+        left = np.isin(self.entities_, self.entities_[changed])  # also of clusters known before
+        touched = np.isin(component, component[left])
         links = np.flatnonzero(touched[u] & is_link)
         p = np.minimum(self._p[links], SUREST)
         leverages = _find_leverages(u[links], v[links], -np.log1p(-p), component)

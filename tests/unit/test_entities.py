@@ -99,6 +99,12 @@ def test_known_clusters_are_kept_together_and_apart():
     assert frozenset({"z", "y"} | first) in groups(found.update(known={"z": 1}))
 
 
+def test_a_record_can_move_to_another_known_cluster():
+    found = EntityResolver().update([("a", "x", 0.1)], known={"a": 1, "b": 1})
+    assert groups(found) == {frozenset("ab"), frozenset("x")}
+    assert groups(found.update(known={"a": 2})) == {frozenset("a"), frozenset("b"), frozenset("x")}
+
+
 def test_explain_finds_the_best_path_and_the_resistance():
     pairs = [("a", "b", 0.9), ("b", "c", 0.9), ("a", "c", 0.82)]
     path, p = EntityResolver().update(pairs).explain("c", "a")
