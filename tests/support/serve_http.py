@@ -44,6 +44,7 @@ REQUESTS = [
     ("GET", "/v1/labels/a/why", {}, None),
     ("DELETE", "/v1/labels/a", {}, None),
     ("GET", "/v1/changes", {}, None),
+    ("GET", "/v1/review", {}, None),
     ("GET", "/v1/export", {}, None),
     ("GET", "/v1/suggest", {}, None),
     ("GET", "/v1/certificates", {}, None),
@@ -104,6 +105,9 @@ class StandIn:
     def changes(self, since, limit=10_000, *, reasons=False):
         self._raise()
         return {**ENVELOPE, "changes": [], "next": since, "complete": True}
+
+    def review(self, n):
+        return {**ENVELOPE, "classes": []}
 
     def export(self):
         self._raise()

@@ -131,8 +131,8 @@ class Answers:
     @cached_property
     def class_sizes(self) -> list[int]:
         """The number of nodes of each class."""
-        sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
-        return [int(size) for size in sizes]
+        codes = self.codes[self.codes >= 0]
+        return [int(size) for size in np.bincount(codes, minlength=len(self.classes))]
 
     @cached_property
     def histogram(self) -> list[int]:
@@ -177,15 +177,9 @@ class Answers:
     def save(self, path: Path) -> None:
         """Write the answers to a file, completely or not at all."""
         about = json.dumps({name: getattr(self, name) for name in ABOUT}).encode()
-        write_arrays(
-            path,
-            {
-                "codes": self.codes,
-                "probabilities": self.probabilities.ravel(),
-                "given": self.given,
-                "about": np.frombuffer(about, np.uint8),
-            },
-        )
+        arrays = {"codes": self.codes, "probabilities": self.probabilities.ravel()}
+        arrays |= {"given": self.given, "about": np.frombuffer(about, np.uint8)}
+        write_arrays(path, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Answers:
@@ -245,13 +239,8 @@ class Changes:
         """Return some of the changes in words; "node" is the number of the node."""
         names = [*self.classes, None]  # -1 is the last one
         return [
-            {
-                "node": int(row["node"]),
-                "before": names[int(row["before"])],
-                "after": names[int(row["after"])],
-                "probability": round(float(row["probability"]), 6),
-            }
-            for row in self.rows[first:stop]
+            {"node": node, "before": names[old], "after": names[new], "probability": round(p, 6)}
+            for node, old, new, p in self.rows[first:stop].tolist()
         ]
 
 

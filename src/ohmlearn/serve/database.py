@@ -15,8 +15,8 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,27 +57,17 @@ CREATE TABLE IF NOT EXISTS events (
     operation INTEGER PRIMARY KEY, stop INTEGER NOT NULL, ids BLOB NOT NULL
 );
 """
-
-
 Node = int | str
 Values = dict[str, str | float | bool | None]  # of features, by column
 
 
 class LabelRow(NamedTuple):
-    """A label that is given to a node."""
+    """A label that is given to a node, with the Unix time of that once it is stored."""
 
-    node: int | str
+    node: Node
     label: str
     weight: float = 1.0
-
-
-class GivenLabel(NamedTuple):
-    """A label as it is stored, with the Unix time at which it was given."""
-
-    node: int | str
-    label: str
-    weight: float
-    at: float
+    at: float | None = None
 
 
 class Offset(NamedTuple):
@@ -220,17 +210,11 @@ class Database:
         with self._change() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO batches VALUES (?, ?, ?)",
-                [
-                    (name, receipt.operation, json.dumps(receipt))
-                    for name, receipt in batches.items()
-                ],
+                [(name, one.operation, json.dumps(one)) for name, one in batches.items()],
             )
             connection.executemany(
                 "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)",
-                [
-                    (place.topic, place.partition, place.offset + 1, operation)
-                    for place, operation in offsets
-                ],
+                [(at.topic, at.partition, at.offset + 1, operation) for at, operation in offsets],
             )
             if events:
                 self._add_events(connection, events)
@@ -290,33 +274,33 @@ class Database:
         content = {
             str(row.node): (json.dumps(row.node), row.label, row.weight, now) for row in rows
         }
-        with self._change() as connection:
-            # 5 and "5" are the same node, whichever the log has.
-            keys = [(json.dumps(node),) for node in both_forms(content)]
-            connection.executemany("DELETE FROM labels WHERE node = ?", keys)
-            connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", content.values())
-            self._count(connection, "labels_version")
+        self._replace("labels", content, list(content.values()))
         return len(content)
 
-    def delete_labels(self, nodes: Iterable[int | str]) -> int:
+    def delete_labels(self, nodes: Iterable[Node]) -> int:
         """Delete the labels of nodes; return how many had one."""
-        with self._change() as connection:
-            before = connection.total_changes
-            connection.executemany(
-                "DELETE FROM labels WHERE node = ?",
-                [(json.dumps(node),) for node in both_forms(nodes)],
-            )
-            n_deleted = connection.total_changes - before
-            self._count(connection, "labels_version")
-            return n_deleted
+        return self._replace("labels", nodes, [])
 
-    def labels(self, after: str = "", limit: int = -1) -> list[GivenLabel]:
+    def _replace(self, table: str, nodes: Iterable[Node], rows: Sequence[tuple[Any, ...]]) -> int:
+        """Store rows instead of those that nodes have; return how many these were."""
+        # 5 and "5" are the same node, whichever the log has.
+        keys = [(json.dumps(node),) for node in both_forms(nodes)]
+        with self._change() as connection:
+            n_deleted = connection.executemany(f"DELETE FROM {table} WHERE node = ?", keys).rowcount
+            if rows:
+                marks = ", ".join("?" * len(rows[0]))
+                connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            for counted in {"labels", table}:
+                self._count(connection, f"{counted}_version")
+        return n_deleted
+
+    def labels(self, after: str = "", limit: int = -1) -> list[LabelRow]:
         """Return labels in the order of their keys, which are nodes as JSON."""
         rows = self._connection.execute(
             "SELECT node, label, weight, at FROM labels WHERE node > ? ORDER BY node LIMIT ?",
             (after, limit),
         )
-        return [GivenLabel(json.loads(node), *rest) for node, *rest in rows]
+        return [LabelRow(json.loads(node), *rest) for node, *rest in rows]
 
     def count_labels(self) -> int:
         """Return the number of labels."""
@@ -327,12 +311,7 @@ class Database:
     def put_features(self, rows: Mapping[Node, Values]) -> int:
         """Store features of nodes instead of earlier ones; a row without values deletes them."""
         content = [(json.dumps(node), json.dumps(row)) for node, row in rows.items() if row]
-        with self._change() as connection:
-            keys = [(json.dumps(node),) for node in both_forms(rows)]
-            connection.executemany("DELETE FROM features WHERE node = ?", keys)
-            connection.executemany("INSERT INTO features VALUES (?, ?)", content)
-            self._count(connection, "features_version")
-            self._count(connection, "labels_version")
+        self._replace("features", rows, content)
         return len(rows)
 
     def features(self) -> list[tuple[Node, Values]]:
@@ -445,14 +424,11 @@ class Database:
 
     def copy_to(self, path: Path, before: Callable[[], None]) -> None:
         """Call a function, and copy the database to another file, without a change in between."""
-        target, source = sqlite3.connect(path), Database(self.path, is_read_only=True)
-        try:
-            with self._change():  # keeps others from changing it
-                before()
-                source._connection.backup(target)
-        finally:
-            source.close()
-            target.close()
+        source = Database(self.path, is_read_only=True)
+        # The transaction keeps others from changing it.
+        with closing(source), closing(sqlite3.connect(path)) as target, self._change():
+            before()
+            source._connection.backup(target)
 
 
 def convert_id(node: int | str, kind: str | None) -> int | str | None:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,21 @@ class Item:
     is_removal: bool
     batch_id: str | None
     offset: Offset | None
-    size: int
     skip_bad: bool
     future: Future[Receipt] = field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        if self.batch_id is not None:  # a removal is not to be taken for a batch of edges
+            self.batch_id = f"{'removal' if self.is_removal else 'edges'} {self.batch_id}"
+
+    @cached_property
+    def size(self) -> int:
+        """The bytes that the batch takes in memory."""
+        total = 1000
+        for column in (self.batch.u, self.batch.v, self.batch.w, self.batch.t, self.batch.event):
+            parts: Any = column if isinstance(column, Strings) else (column,)
+            total += sum(int(part.nbytes) for part in parts if part is not None)
+        return total
 
 
 @dataclass
@@ -159,28 +172,19 @@ class Intake(Worker):
             self._changed.notify_all()
         super().stop()
 
-    def submit(
-        self,
-        batch: RawBatch,
-        *,
-        is_removal: bool = False,
-        batch_id: str | None = None,
-        offset: Offset | None = None,
-        skip_bad: bool = False,
-    ) -> Future[Receipt]:
+    def submit(self, item: Item) -> Future[Receipt]:
         """Put a batch into the queue; the result is there when the batch is durable."""
-        if batch_id is not None:  # a removal is not to be taken for a batch of edges
-            batch_id = f"{'removal' if is_removal else 'edges'} {batch_id}"
-        item = Item(batch, is_removal, batch_id, offset, _size(batch), skip_bad)
         with self._changed:
             if self._stopping.is_set():
                 raise Refused(503, "the service is stopping; send the batch again later")
+            why = ""
             if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
+                why = "too many batches are waiting; send this one again later"
+            elif self._lag() > self._settings.max_lag_edges:
+                why = "the sampler is too far behind; send the batch again later"
+            if why:
                 self.counts["refused_batches"] += 1
-                raise Refused(429, "too many batches are waiting; send this one again later")
-            if self._lag() > self._settings.max_lag_edges:
-                self.counts["refused_batches"] += 1
-                raise Refused(429, "the sampler is too far behind; send the batch again later")
+                raise Refused(429, why)
             self._queue.append(item)
             self.queued_bytes += item.size
             self.queued_edges += item.batch.u.size
@@ -431,12 +435,3 @@ class Intake(Worker):
     def _unqueue(self, items: list[Item]) -> None:
         self.queued_bytes -= sum(item.size for item in items)
         self.queued_edges -= sum(item.batch.u.size for item in items)
-
-
-def _size(batch: RawBatch) -> int:
-    """Return the bytes that a batch takes in memory."""
-    total = 1000
-    for column in (batch.u, batch.v, batch.w, batch.t, batch.event):
-        parts: Any = column if isinstance(column, Strings) else (column,)
-        total += sum(int(part.nbytes) for part in parts if part is not None)
-    return total

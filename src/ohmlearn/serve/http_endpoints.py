@@ -156,39 +156,32 @@ class Endpoints:
 
     async def give_labels(self, request: Request) -> Any:
         how = read_label_csv, read_label_rows, self._service.put_labels
-        return await self._give(request, "n_labels", *how)
+        return await self._change(request, "n_labels", *how)
 
-    async def give_features(self, request: Request) -> dict[str, int]:
+    async def give_features(self, request: Request) -> Any:
         how = read_feature_csv, read_feature_rows, self._service.put_features
-        return await self._give(request, "n_nodes", *how)
+        return await self._change(request, "n_nodes", *how)
 
-    async def _give(
+    async def delete_labels(self, request: Request) -> Any:
+        how = None, read_nodes, self._service.delete_labels
+        return await self._change(request, "n_deleted", *how)
+
+    async def _change(
         self,
         request: Request,
         name: str,
-        parse_csv: Callable[[bytes], Any],
+        parse_csv: Callable[[bytes], Any] | None,
         read: Callable[[Any, str | None, int, int], T],
-        put: Callable[[T], int],
+        change: Callable[[T], int],
     ) -> dict[str, int]:
-        """Store what a body gives to nodes; return of how many, by name."""
+        """Store or delete what a body says of nodes; return of how many, by name."""
 
         def store(body: object) -> int:
-            return put(read(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes))
+            return change(read(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes))
 
         async with self._json_body(request, parse_csv) as (body, _):
             count = await self._in_thread(self._workers, store, body)
         return {name: count, "labels_version": self._service.labels_version}
-
-    async def delete_labels(self, request: Request) -> Any:
-        longest = self._limits.id_bytes
-
-        def delete(body: Any) -> int:
-            nodes = read_nodes(body, self._service.id_kind, MOST_LABELS, longest)
-            return self._service.delete_labels(nodes)
-
-        async with self._json_body(request) as (body, _):
-            n_deleted = await self._in_thread(self._workers, delete, body)
-        return {"n_deleted": n_deleted, "labels_version": self._service.labels_version}
 
     async def delete_label(self, request: Request) -> Any:
         nodes = [self._node_of(request)]
@@ -211,19 +204,15 @@ class Endpoints:
             return await self.label(request)
         node = self._node_of(request, WHY)
         how |= {"changes": changes == "true", "all_edges": all_edges == "true"}
+        return await self._find_reasons(lambda: self._service.why(node, **how))
 
-        def answer() -> bytes:
-            return to_json(self._service.why(node, **how))
-
-        return await self._find_reasons(answer)
-
-    async def _find_reasons(self, work: Callable[[], bytes]) -> bytes:
+    async def _find_reasons(self, find: Callable[[], dict[str, Any]]) -> bytes:
         """Do work that takes solves, if not too much of it is waiting already."""
         if self._n_reasons >= self._limits.reasons:
             raise Refused(429, f"{self._n_reasons} requests wait for reasons already")
         self._n_reasons += 1
         try:
-            return await self._in_thread(self._reasoners, work)
+            return await self._in_thread(self._reasoners, lambda: to_json(find()))
         finally:
             self._n_reasons -= 1
 
@@ -245,15 +234,13 @@ class Endpoints:
     # What there is to know.
 
     async def changes(self, request: Request, since: int, limit: int, reasons: str) -> Any:
-        def answer() -> bytes:
-            return to_json(self._service.changes(since, limit, reasons=reasons == "true"))
-
+        find = self._service.changes
         if reasons == "true":
-            return await self._find_reasons(answer)
-        return await self._in_thread(self._workers, answer)
+            return await self._find_reasons(lambda: find(since, limit, reasons=True))
+        return await self._in_thread(self._workers, lambda: to_json(find(since, limit)))
 
     async def review(self, request: Request, limit: int) -> Any:
-        return await self._find_reasons(lambda: to_json(self._service.review(limit)))
+        return await self._find_reasons(lambda: self._service.review(limit))
 
     async def export(self, request: Request) -> Any:
         parts = in_threads(self._service.export, self._workers)
@@ -314,13 +301,12 @@ class Endpoints:
 
         `parse_csv` returns the same of a body in CSV, if that is accepted.
         """
-        kind = media_type(request)
-        parse: Callable[[bytes], Any] = parse_json
-        if kind == "text/csv" and parse_csv is not None:
-            parse = parse_csv
-        elif kind != "application/json":
-            also = "" if parse_csv is None else " or CSV"
-            types = "application/json" if parse_csv is None else "application/json or text/csv"
+        kinds: dict[str, Callable[[bytes], Any]] = {"application/json": parse_json}
+        if parse_csv is not None:
+            kinds["text/csv"] = parse_csv
+        parse = kinds.get(media_type(request))
+        if parse is None:
+            also, types = "" if parse_csv is None else " or CSV", " or ".join(kinds)
             raise Refused(415, f"the body must be JSON{also}; set Content-Type: {types}")
         async with self._json_bodies.read(request) as text:
             if len(text) <= SMALL_BODY:

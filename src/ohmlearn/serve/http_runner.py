@@ -145,11 +145,9 @@ def run(
     port: int = 8377,
     tokens: Tokens | None = None,
     hosts: Collection[str] = (),
-    limits: Limits | None = None,
-    ssl_certfile: str | None = None,
-    ssl_keyfile: str | None = None,
     when_started: Callable[[], Callable[[], None]] | None = None,
     announce: Callable[[str], None] = print,
+    **rest: Any,
 ) -> None:
     """Start a service, serve it until SIGTERM or SIGINT, and stop it.
 
@@ -163,23 +161,12 @@ def run(
     service is ready. The rest is for `make_server`.
     """
     check_listening(host, tokens)
+    server = make_server(service, tokens=tokens, hosts=[*hosts, host], **rest)
     listener = listen(host, port)
-    try:
-        server = make_server(
-            service,
-            tokens=tokens,
-            hosts=[*hosts, host],
-            limits=limits,
-            ssl_certfile=ssl_certfile,
-            ssl_keyfile=ssl_keyfile,
-        )
-    except BaseException:
-        listener.close()
-        raise
     port = listener.getsockname()[1]
-    scheme = "http" if ssl_certfile is None else "https"
+    scheme = "http" if server.config.ssl is None else "https"
     address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
-    rest = contextlib.ExitStack()  # ends what `when_started` has started
+    others = contextlib.ExitStack()  # ends what `when_started` has started
     began = time.monotonic()
 
     def start() -> None:
@@ -187,7 +174,7 @@ def run(
         try:
             service.start()
             if when_started is not None:
-                rest.callback(when_started())
+                others.callback(when_started())
             while not server.started and not server.should_exit:
                 time.sleep(POLL_SECONDS)
             if not server.should_exit:
@@ -207,7 +194,7 @@ def run(
             listener.close()
             logger.info("stopping")
             wait([started])
-            rest.close()
+            others.close()
             service.stop()
             logger.info("stopped", extra={"seconds": round(time.monotonic() - began, 1)})
     started.result()  # raises what the start has raised
@@ -227,9 +214,7 @@ def _signals_stop(server: Server) -> Iterator[None]:
             os._exit(128 + number)
         server.should_exit = True
 
-    before: dict[int, Any] = {}
-    for one in (signal.SIGTERM, signal.SIGINT):
-        before[one] = signal.signal(one, stop)
+    before: dict[int, Any] = {n: signal.signal(n, stop) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -87,6 +87,11 @@ def _json(schema: Json) -> Json:
     return {"application/json": {"schema": schema}}
 
 
+def _content(required: str, **properties: Json) -> Json:
+    """Return the content of a body or an answer that is an object; see `_object`."""
+    return _json(_object(required, **properties))
+
+
 def _answers(**properties: Json) -> Json:
     """Return the content of an answer that says which edges it reflects."""
     return _json({"allOf": [_ref("Envelope"), _object(" ".join(properties), **properties)]})
@@ -108,8 +113,7 @@ SCHEMAS: Json = {
     "Error": _object(
         "error",
         error=_object(
-            "status message",
-            status=INTEGER,
+            "status message", status=INTEGER,
             message=_about(TEXT, "What is wrong, and what to do about it."),
             parameter=_about(TEXT, "The parameter that is wrong."),
             value=_about(TEXT, "Its value."),
@@ -120,38 +124,28 @@ SCHEMAS: Json = {
     ),
     "Certificate": _object(
         "at epsilon bound confidence",
-        at=NUMBER,
-        epsilon=NUMBER,
-        bound=NUMBER,
-        confidence=NUMBER,
-        edges=INTEGER,
+        at=NUMBER, epsilon=NUMBER, bound=NUMBER, confidence=NUMBER, edges=INTEGER,
     ),
     "Envelope": _object(
         "version watermark",
         version=_about(INTEGER, "Grows with each answer."),
         watermark=_about(
             _object(
-                "edges operation labels_version",
-                edges=INTEGER,
-                operation=INTEGER,
-                labels_version=INTEGER,
-                time=NUMBER_OR_NULL,
+                "edges operation labels_version", edges=INTEGER, operation=INTEGER,
+                labels_version=INTEGER, time=NUMBER_OR_NULL,
             ),
             "Which edges and labels are reflected, and the time of the latest edge.",
         ),
-        computed_at=NUMBER_OR_NULL,
-        age_seconds=NUMBER_OR_NULL,
+        computed_at=NUMBER_OR_NULL, age_seconds=NUMBER_OR_NULL,
         lag_edges=_about(INTEGER, "Edges stored or removed since."),
         staleness=_about(NUMBER, "How far removals have outdated the sparsifier."),
         changes_next=_about(INTEGER, "For since of /v1/changes."),
         certificate={"oneOf": [_ref("Certificate"), {"type": "null"}]},
     ),
     "Result": _object(
-        "node known label probability reached given",
-        node=NODE,
+        "node known label probability reached given", node=NODE,
         known=_about(FLAG, "Whether an edge has the node, or the answer comes from features."),
-        label={"type": ["string", "integer", "null"]},
-        probability=NUMBER_OR_NULL,
+        label={"type": ["string", "integer", "null"]}, probability=NUMBER_OR_NULL,
         reached=_about(FLAG, "Whether any label reaches the node, or features answer."),
         given=_about(FLAG, "Whether the label was given."),
         abstained=_about(FLAG, "Whether the label is left out: it is not probable enough."),
@@ -159,35 +153,23 @@ SCHEMAS: Json = {
     ),
     "Change": _object(
         "version node before after",
-        version=INTEGER,
-        node=NODE,
-        before=TEXT_OR_NULL,
-        after=TEXT_OR_NULL,
+        version=INTEGER, node=NODE, before=TEXT_OR_NULL, after=TEXT_OR_NULL,
         probability=NUMBER_OR_NULL,
         reason=_about({"type": ["object", "null"]}, "Why, as text and labels, if asked for."),
     ),
     "Reasons": _object(
         "node label against margin labels text note",
-        node=NODE,
-        label=TEXT_OR_NULL,
-        against=TEXT_OR_NULL,
-        probability=NUMBER_OR_NULL,
+        node=NODE, label=TEXT_OR_NULL, against=TEXT_OR_NULL, probability=NUMBER_OR_NULL,
         margin=_about(NUMBER_OR_NULL, "How far the label is before the other class."),
-        labels=_list(
-            _object(
-                "node label contribution fraction",
-                node=NODE,
-                label=TEXT,
-                contribution=_about(NUMBER, "In the unit of the margin."),
-                fraction=NUMBER_OR_NULL,
-                if_removed=_about(NUMBER_OR_NULL, "The margin without this label."),
-                distance={"type": ["integer", "null"]},
-            )
-        ),
+        labels=_list(_object(
+            "node label contribution fraction", node=NODE, label=TEXT,
+            contribution=_about(NUMBER, "In the unit of the margin."), fraction=NUMBER_OR_NULL,
+            if_removed=_about(NUMBER_OR_NULL, "The margin without this label."),
+            distance={"type": ["integer", "null"]},
+        )),
         offsets={"type": "object", "additionalProperties": NUMBER},
         rest=_about(NUMBER, "Contributions of all other labels."),
-        neighbors={"type": ["array", "null"]},
-        edges={"type": ["array", "null"]},
+        neighbors={"type": ["array", "null"]}, edges={"type": ["array", "null"]},
         paths=_list(_object("nodes fraction", nodes=_list(NODE), fraction=NUMBER)),
         basis=_about(TEXT, "Which edges this is computed from."),
         note=_about(TEXT, "What else is to be said, for example why there are no reasons."),
@@ -205,7 +187,7 @@ SCHEMAS: Json = {
     "Map": _object(
         "version nodes links", version=INTEGER, nodes=_list({"type": "object"}), links=_list({})
     ),
-}
+}  # fmt: skip
 
 
 # Queries.
@@ -222,16 +204,15 @@ class QueryParameter(NamedTuple):
 
     def read(self, value: str) -> int | str:
         """Return the value that was given; refuse others than those that are allowed."""
+        least, most = self.limits or (0, 0)
         if self.choices and value not in self.choices:
-            must = f"must be {' or '.join(self.choices)}, got {short(value)}"
-            raise Refused(400, f"{Param(self.name)} {must}", value=value)
-        if self.limits is None:
-            return value
-        least, most = self.limits
-        if not re.fullmatch(AS_INTEGER, value) or not least <= int(value) <= most:
-            must = f"must be an integer from {least} to {most}, got {short(value)}"
-            raise Refused(400, f"{Param(self.name)} {must}", value=value)
-        return int(value)
+            must = " or ".join(self.choices)
+        elif self.limits and not (re.fullmatch(AS_INTEGER, value) and least <= int(value) <= most):
+            must = f"an integer from {least} to {most}"
+        else:
+            return int(value) if self.limits else value
+        message = f"{Param(self.name)} must be {must}, got {short(value)}"
+        raise Refused(400, message, value=value)
 
     def describe(self) -> Json:
         """Return the parameter as OpenAPI has it."""
@@ -317,7 +298,7 @@ class Endpoint(NamedTuple):
 def _rows(name: str, required: str, **columns: Json) -> Json:
     """Return the content of a body with a row for each node, in JSON or CSV."""
     rows = _list(_object(required, node=NODE, **columns))
-    return {**_json(_object(name, **{name: rows})), "text/csv": {"schema": TEXT}}
+    return {**_content(name, **{name: rows}), "text/csv": {"schema": TEXT}}
 
 
 def _limit(default: int, most: int) -> QueryParameter:
@@ -351,33 +332,27 @@ KEY: Json = {
 }
 BATCH_ERRORS = "408 409 413 415 429 503 507"
 EDGES: Json = {kind: {"schema": TEXT} for kind in FORMS}
-NODES = _json(_object("nodes", nodes=_list(NODE, maxItems=10_000)))
+NODES = _content("nodes", nodes=_list(NODE, maxItems=10_000))
 LABELS = _rows("labels", "node label", label=LABEL, weight={**NUMBER, "default": 1.0})
 GIVEN = _object("node label", node=NODE, label=LABEL, weight=NUMBER, at=NUMBER)
 BATCH_FACTS = {
-    "n_bad": INTEGER,
-    "first_bad": TEXT_OR_NULL,
+    "n_bad": INTEGER, "first_bad": TEXT_OR_NULL, "operation": INTEGER,
     "repeated": _about(FLAG, "Whether the batch had been counted before."),
-    "operation": INTEGER,
-}
-DELETED = _json(_object("n_deleted", n_deleted=INTEGER, labels_version=INTEGER))
+}  # fmt: skip
+DELETED = _content("n_deleted", n_deleted=INTEGER, labels_version=INTEGER)
 
 ENDPOINTS = (
-    Endpoint("GET", "/", "page", "The page to watch.", {"text/html": {"schema": TEXT}},
-        is_public=True,
+    Endpoint("GET", "/", "page", "The page to watch.",
+        {"text/html": {"schema": TEXT}}, is_public=True,
     ),
     Endpoint("GET", "/page/{name}", "page_file", "A file of the page.",
-        {kind: {"schema": TEXT} for kind in PAGE_TYPES},
-        is_public=True,
+        {kind: {"schema": TEXT} for kind in PAGE_TYPES}, is_public=True,
     ),
     Endpoint("GET", "/healthz", "healthz", "Whether the process is alive.",
-        _json(_object("ok", ok=FLAG)),
-        is_public=True,
+        _content("ok", ok=FLAG), is_public=True,
     ),
     Endpoint("GET", "/readyz", "readyz", "Whether edges are accepted and answers are computed.",
-        _json(_object("ready", ready=FLAG)),
-        errors="503",
-        is_public=True,
+        _content("ready", ready=FLAG), errors="503", is_public=True,
     ),
     Endpoint("GET", "/metrics", "metrics", "Figures for Prometheus.",
         {"text/plain": {"schema": TEXT}},
@@ -385,42 +360,34 @@ ENDPOINTS = (
     Endpoint("GET", "/v1/openapi.json", "openapi", "This description.", _json({"type": "object"})),
     Endpoint("POST", "/v1/edges", "add_edges",
         "Add a batch of edges; the answer comes when it is durable.",
-        _json(
-            _object(
-                "n_edges n_bad repeated operation",
-                n_edges=INTEGER,
-                n_repeated=_about(INTEGER, "Rows whose events had been counted before."),
-                **BATCH_FACTS,
-            )
+        _content(
+            "n_edges n_bad repeated operation", n_edges=INTEGER, **BATCH_FACTS,
+            n_repeated=_about(INTEGER, "Rows whose events had been counted before."),
         ),
         query=BATCH, body=EDGES, errors=BATCH_ERRORS,
     ),
     Endpoint("POST", "/v1/removals", "remove_edges", "Remove the edges between pairs of nodes.",
-        _json(
-            _object(
-                "n_removed n_missing repeated operation",
-                n_removed=INTEGER,
-                n_missing=_about(INTEGER, "Pairs that match no edge."),
-                **BATCH_FACTS,
-            )
+        _content(
+            "n_removed n_missing repeated operation", n_removed=INTEGER, **BATCH_FACTS,
+            n_missing=_about(INTEGER, "Pairs that match no edge."),
         ),
         query=BATCH, body=EDGES, errors=BATCH_ERRORS,
     ),
     Endpoint("GET", "/v1/labels", "given_labels", "The labels that were given.",
-        _json(_object("labels", labels=_list(GIVEN), next=TEXT_OR_NULL)),
+        _content("labels", labels=_list(GIVEN), next=TEXT_OR_NULL),
         query=(_limit(1000, 10_000), QueryParameter("after", "The next of an earlier answer.")),
     ),
     Endpoint("POST", "/v1/labels", "give_labels", "Give labels to nodes.",
-        _json(_object("n_labels", n_labels=INTEGER, labels_version=INTEGER)),
-        body=LABELS, errors="408 409 413 415 429 503 507",
+        _content("n_labels", n_labels=INTEGER, labels_version=INTEGER),
+        body=LABELS, errors=BATCH_ERRORS,
     ),
-    Endpoint("DELETE", "/v1/labels", "delete_labels", "Delete given labels.", DELETED,
-        body=NODES, errors="408 413 415 429 503 507",
+    Endpoint("DELETE", "/v1/labels", "delete_labels", "Delete given labels.",
+        DELETED, body=NODES, errors="408 413 415 429 503 507",
     ),
     Endpoint("POST", "/v1/features", "give_features",
         "Give nodes features, values by column, instead of earlier ones; without values, delete.",
-        _json(_object("n_nodes", n_nodes=INTEGER, labels_version=INTEGER)),
-        body=_rows("features", "node"), errors="408 409 413 415 429 503 507",
+        _content("n_nodes", n_nodes=INTEGER, labels_version=INTEGER),
+        body=_rows("features", "node"), errors=BATCH_ERRORS,
     ),
     Endpoint("POST", "/v1/labels:lookup", "look_up", "The labels of many nodes.",
         _answers(results=_list(_ref("Result"))),
@@ -438,11 +405,10 @@ ENDPOINTS = (
         errors="404 429 503",
     ),
     Endpoint("GET", "/v1/labels/{id}", "label", "The label of one node.",
-        _json({"allOf": [_ref("Envelope"), _ref("Result")]}),
-        errors="404",
+        _json({"allOf": [_ref("Envelope"), _ref("Result")]}), errors="404",
     ),
-    Endpoint("DELETE", "/v1/labels/{id}", "delete_label", "Delete a given label.", DELETED,
-        errors="503 507",
+    Endpoint("DELETE", "/v1/labels/{id}", "delete_label", "Delete a given label.",
+        DELETED, errors="503 507",
     ),
     Endpoint("GET", "/v1/changes", "changes", "Whose labels have changed.",
         _answers(changes=_list(_ref("Change")), next=INTEGER, complete=FLAG),
@@ -454,12 +420,10 @@ ENDPOINTS = (
         errors="410 429",
     ),
     Endpoint("GET", "/v1/review", "review", "What to look at: estimates for each class, and nodes.",
-        _answers(classes=_list(_ref("Review"))),
-        query=(_limit(20, 1000),), errors="429 503",
+        _answers(classes=_list(_ref("Review"))), query=(_limit(20, 1000),), errors="429 503",
     ),
     Endpoint("GET", "/v1/export", "export", "The labels of all nodes as Parquet.",
-        {"application/vnd.apache.parquet": {"schema": TEXT}},
-        errors="429 503",
+        {"application/vnd.apache.parquet": {"schema": TEXT}}, errors="429 503",
     ),
     Endpoint("GET", "/v1/suggest", "suggest", "Which nodes to label next.",
         _answers(
@@ -470,14 +434,13 @@ ENDPOINTS = (
     ),
     Endpoint("GET", "/v1/certificates", "certificates",
         "How far the sparsifier was from the edges, over time.",
-        _json(_object("certificates", certificates=_list(_ref("Certificate")))),
+        _content("certificates", certificates=_list(_ref("Certificate"))),
         query=(_limit(200, 10_000),),
     ),
     Endpoint("GET", "/v1/status", "status", "All figures.", _json(_ref("Status"))),
     Endpoint("GET", "/v1/map", "map", "A picture of the communities.", _json(_ref("Map"))),
     Endpoint("GET", "/v1/events", "events", "Server-sent events: status and map, when they change.",
-        {"text/event-stream": {"schema": TEXT}},
-        errors="503",
+        {"text/event-stream": {"schema": TEXT}}, errors="503",
     ),
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ from ohmlearn.serve.answer_store import (
     find_numbers,
     name_nodes,
 )
-from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel, convert_id
+from ohmlearn.serve.database import LABEL_WEIGHTS, LabelRow, convert_id
 from ohmlearn.serve.live_features import LiveFeatures
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.service_threads import Worker, describe
@@ -209,7 +209,7 @@ class Labeller(Worker):
         return Solved(kept, answer, moment, replace(answers, **about), pool)
 
     def _combine(
-        self, moment: LogSnapshot, kept: KeptGraph, given: list[GivenLabel], p: HFSParameters
+        self, moment: LogSnapshot, kept: KeptGraph, given: list[LabelRow], p: HFSParameters
     ) -> FeatureClassAnswer | None:
         """Return the answer of features and edges together, if there are features to use.
 
@@ -270,7 +270,7 @@ class Labeller(Worker):
         )
         return replace(p, class_prior=None)
 
-    def _usable_labels(self) -> list[GivenLabel]:
+    def _usable_labels(self) -> list[LabelRow]:
         """Return the given labels, and note those with a weight that no solve accepts."""
         given, (least, most) = self._database.labels(), LABEL_WEIGHTS
         self.n_labels, self._unused = len(given), []

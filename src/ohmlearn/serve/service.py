@@ -26,7 +26,7 @@ from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.progress import peak_memory
 from ohmlearn.serve.answer_store import ABSTAINED, Answers
 from ohmlearn.serve.database import LabelRow, Node, Offset, Receipt, Values
-from ohmlearn.serve.edge_intake import COUNTS, Intake
+from ohmlearn.serve.edge_intake import COUNTS, Intake, Item
 from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.live_reasons import Explainer
 from ohmlearn.serve.serve_errors import Refused, storage_error
@@ -167,9 +167,7 @@ class Service:
         """
         if not self.ready:
             raise Refused(503, "the service is starting or stopping; try again in a moment")
-        return self._intake.submit(
-            batch, is_removal=is_removal, batch_id=batch_id, offset=offset, skip_bad=skip_bad
-        )
+        return self._intake.submit(Item(batch, is_removal, batch_id, offset, skip_bad))
 
     def next_offsets(self, topic: str) -> dict[int, int]:
         """Return the next offset to read of each partition of a topic."""
@@ -347,8 +345,9 @@ class Service:
         kafka = {} if self.kafka is None else self.kafka.status()
         n_waiting = sum(part["lag"] or 0 for part in kafka.get("partitions", []))
         accuracy = self._labeller.accuracy
-        estimate = accuracy.last or dict.fromkeys(("value", "low", "high"), math.nan)
-        n_letters, lag = kafka.get("dead_letters", 0), self.envelope()["lag_edges"]
+        last = accuracy.last or dict.fromkeys(("value", "low", "high"), math.nan)
+        n_taken, n_letters = kafka.get("messages", 0), kafka.get("dead_letters", 0)
+        lag = self.envelope()["lag_edges"]
         return {
             **{f"{name}_total": (intake.counts[name], text) for name, text in COUNTS.items()},
             "labels": (self._labeller.n_labels, "Labels that are given."),
@@ -374,22 +373,16 @@ class Service:
             "staleness": (
                 answers.staleness, "How far removals have taken the sparsifier from the edges."
             ),
-            "accuracy_estimate": (
-                estimate["value"], "Estimated fraction of labels that are right."
-            ),
-            "accuracy_low": (estimate["low"], "Lower end of its 95% interval."),
-            "accuracy_high": (estimate["high"], "Upper end of its 95% interval."),
+            "accuracy_estimate": (last["value"], "Estimated fraction of labels that are right."),
+            "accuracy_low": (last["low"], "Lower end of its 95% interval."),
+            "accuracy_high": (last["high"], "Upper end of its 95% interval."),
             "accuracy_alarm": (
                 accuracy.alarm is not None, "1 if the estimate has fallen below its usual interval."
             ),
             "memory_bytes": (memory_bytes(), "Memory of the process."),
-            "kafka_messages_total": (
-                kafka.get("messages", 0), "Messages of Kafka that were taken."
-            ),
+            "kafka_messages_total": (n_taken, "Messages of Kafka that were taken."),
             "kafka_dead_letters_total": (n_letters, "Messages of Kafka that could not be read."),
-            "flush_seconds_total": (
-                intake.flush_seconds, "Time that was spent on flushing files."
-            ),
+            "flush_seconds_total": (intake.flush_seconds, "Time that was spent on flushing files."),
             "flushes_total": (intake.n_flushes, "Flushes of files."),
             "disk_full": (
                 intake.is_full, "1 if the last batch could not be stored, because the disk is full."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,7 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
         raise LogError(
             f"{path / LOG}: {n_edges} edges were read, but there should be {live.n_edges}"
         )
-    database = Database(path / DATABASE, is_read_only=True)
-    try:
+    with closing(Database(path / DATABASE, is_read_only=True)) as database:
         said = database.check()
         if said != "ok":
             raise ValueError(f"{path / DATABASE} is damaged: {said}; restore it from a copy")
@@ -151,8 +151,6 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
             "n_certificates": len(database.certificates(-1)),
             "settings": log.parameters,
         }
-    finally:
-        database.close()
     answers = path / ANSWERS
     facts["answers"] = Answers.load(answers).version if answers.exists() else None
     return facts
@@ -196,11 +194,8 @@ def _copy(path: Path, target: Path) -> None:
         shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
         shutil.copyfile(journal, copy / journal.name)
 
-    database = Database(path / DATABASE)
-    try:
+    with closing(Database(path / DATABASE)) as database:
         database.copy_to(target / DATABASE, copy_first)
-    finally:
-        database.close()
     for file in source.glob("*.*"):
         if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
             shutil.copyfile(file, copy / file.name)
