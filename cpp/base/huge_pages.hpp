@@ -45,8 +45,8 @@ void* allocate_pages(std::size_t bytes);
 void free_pages(void* data, std::size_t bytes) noexcept;
 
 // While it lives, what this thread frees with free_pages is kept, and the next allocations are made of it: Linux moves
-// pages to other addresses, so their sizes need not fit. A page that is new must be cleared, which took a quarter of a
-// resample. What is left goes back to the system at the end.
+// pages to other addresses, so their sizes need not fit. New pages must be cleared first, which took a quarter of
+// the time of a resample. What is left goes back to the system at the end.
 class RecyclePages {
  public:
   RecyclePages();

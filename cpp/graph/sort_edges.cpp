@@ -109,6 +109,7 @@ class Sorter {
 
   TriangleOf<Real> run() {
     choose_buckets();
+    count_edges();
     resize_huge(result_.start, static_cast<std::size_t>(n_) + 1);
     const std::int64_t parts = std::ssize(u_) - n_sorted_ >= kMany ? kParts : 1;
     if (parts > 1) resize_result(std::ssize(u_));  // reserves memory, which is not touched before it is written
@@ -156,41 +157,48 @@ class Sorter {
     return u_[i] != v_[i] && weight != 0.0;
   }
 
-  // Of buckets first_bucket..end_bucket-1.
-  void spread(std::int64_t first_bucket, std::int64_t end_bucket) {
-    const auto bucket_of = [&](std::int64_t i) { return static_cast<std::int64_t>(std::min(u_[i], v_[i]) >> shift_); };
-    const auto is_in = [&](std::int64_t bucket) { return bucket >= first_bucket && bucket < end_bucket; };
+  template <class Visit>
+  void for_each_piece(Visit&& visit) {
     const std::int64_t size = std::ssize(u_) - n_sorted_;
-    const std::int64_t pieces = (size + kPiece - 1) / kPiece;
-    const auto for_piece = [&](std::int64_t piece, auto&& visit) {
-      const std::int64_t end = n_sorted_ + std::min(size, (piece + 1) * kPiece);
-      for (std::int64_t i = n_sorted_ + piece * kPiece; i < end; ++i) visit(i);
-    };
-    std::vector<std::vector<std::int64_t>> next(pieces);  // by bucket: the number of edges, then where the next one goes
-    crew_.run(pieces, [&](std::int64_t piece) {
-      std::vector<std::int64_t>& count = next[piece];
-      count.resize(n_buckets_);
-      for_piece(piece, [&](std::int64_t i) {
-        if (!counts(i)) return;
-        if (const std::int64_t bucket = bucket_of(i); is_in(bucket)) ++count[bucket];
-      });
+    crew_.run((size + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+      next_[piece].resize(n_buckets_);
+      visit(next_[piece].data(), n_sorted_ + piece * kPiece, n_sorted_ + std::min(size, (piece + 1) * kPiece));
+    });
+  }
+
+  void count_edges() {
+    next_.resize((std::ssize(u_) - n_sorted_ + kPiece - 1) / kPiece);
+    for_each_piece([&](std::int64_t* count, std::int64_t i, std::int64_t end) {
+      for (; i < end; ++i) {
+        if (counts(i)) ++count[std::min(u_[i], v_[i]) >> shift_];
+      }
     });
     bucket_.resize(n_buckets_ + 1);
+  }
+
+  // Of buckets first_bucket..end_bucket-1. Other edges are written to nowhere, because a branch would be mispredicted.
+  void spread(std::int64_t first_bucket, std::int64_t end_bucket) {
     std::int64_t at = 0;
     for (std::int64_t bucket = first_bucket; bucket < end_bucket; ++bucket) {
       bucket_[bucket] = at;
-      for (std::vector<std::int64_t>& of_piece : next) at += std::exchange(of_piece[bucket], at);
+      for (std::vector<std::int64_t>& of_piece : next_) at += std::exchange(of_piece[bucket], at);
     }
     bucket_[end_bucket] = at;
+    edges_.clear();
     edges_.resize(at);
-    crew_.run(pieces, [&](std::int64_t piece) {
-      std::int64_t* place = next[piece].data();
-      for_piece(piece, [&](std::int64_t i) {
-        if (!is_in(bucket_of(i)) || u_[i] == v_[i] || weight_at(w_, i) == 0.0) return;
+    for_each_piece([&](std::int64_t* place, std::int64_t i, std::int64_t end) {
+      Edge nowhere;
+      Edge* const edges = edges_.data();
+      for (; i < end; ++i) {
         const auto lower = static_cast<std::int32_t>(std::min(u_[i], v_[i]));
         const auto higher = static_cast<std::int32_t>(std::max(u_[i], v_[i]));
-        edges_[place[lower >> shift_]++] = {lower, higher, weight_at(w_, i)};
-      });
+        const std::int64_t bucket = lower >> shift_;
+        const bool is_in = (bucket >= first_bucket) & (bucket < end_bucket) & (lower != higher) &
+                           (weight_at(w_, i) != 0.0);
+        Edge* const to = is_in ? edges + place[bucket] : &nowhere;
+        *to = {lower, higher, weight_at(w_, i)};
+        place[bucket] += is_in;
+      }
     });
   }
 
@@ -273,7 +281,8 @@ class Sorter {
   Crew& crew_;
   int shift_ = 0;  // node i is in bucket i >> shift_
   std::int64_t n_buckets_ = 0;
-  std::vector<std::int64_t> bucket_;  // where each starts
+  std::vector<std::vector<std::int64_t>> next_;  // by piece and bucket: the number of edges, then where the next goes
+  std::vector<std::int64_t> bucket_;             // where each starts, in its part
   Buffer<Edge> edges_;
   TriangleOf<Real> result_;
 };
