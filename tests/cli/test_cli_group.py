@@ -94,7 +94,7 @@ def test_edges_have_one_option_or_key_for_each_field_of_read_options():
 
 def test_help_has_groups_and_shows_common_options_first():
     options = [one for one in main.commands["label"].params if isinstance(one, click.Option)]
-    assert len(options) <= 36
+    assert len(options) <= 37
     assert {one.group for one in options} == {
         "Input", "Output", "Method", "Time", "Continue", "Machine"
     }  # fmt: skip
