@@ -252,7 +252,7 @@ class Client:
 
     def label(self, node: Any) -> dict[str, Any]:
         """Return the label of a node, its probability, and which edges the answer reflects."""
-        return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}")
+        return self._get(f"/v1/labels/{quote(str(node), safe='')}")
 
     def labels(self, nodes: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the labels of nodes and their probabilities, in the order of the nodes."""
@@ -287,11 +287,9 @@ class Client:
             Whether the server may read all edges. This is needed if "note" says that those kept are
             too few; it takes seconds, and the server does it for one request at a time.
         """
-        query: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
-        query |= {} if against is None else {"against": against}
-        flags = {"changes": changes, "all_edges": all_edges}
-        query |= {name: "true" for name, value in flags.items() if value}
-        return self._ask("GET", f"/v1/labels/{quote(str(node), safe='')}/why?{urlencode(query)}")
+        query = {"n_labels": n_labels, "n_edges": n_edges, "against": against}
+        query |= {"changes": changes, "all_edges": all_edges}
+        return self._get(f"/v1/labels/{quote(str(node), safe='')}/why", **query)
 
     def review(self, *, limit: int = 20) -> dict[str, Any]:
         """Return what to look at, as `HFSClassifier.review`: "classes" has an entry for each class.
@@ -300,7 +298,7 @@ class Client:
         "precision" and "recall", and a "text"; and the "surest" and the "borderline" nodes, of each
         at most `limit`.
         """
-        return self._ask("GET", f"/v1/review?{urlencode({'limit': limit})}")
+        return self._get("/v1/review", limit=limit)
 
     def changes(
         self, since: int = 0, *, limit: int = 10_000, reasons: bool = False
@@ -314,9 +312,7 @@ class Client:
         With `reasons`, the first 20 changes have a "reason": what counted differently in the last
         answer than in the one before. It is known for changes of the last answer.
         """
-        query: dict[str, Any] = {"since": since, "limit": limit}
-        query |= {"reasons": "true"} if reasons else {}
-        return self._ask("GET", f"/v1/changes?{urlencode(query)}")
+        return self._get("/v1/changes", since=since, limit=limit, reasons=reasons)
 
     def suggest(self, k: int = 10) -> list[dict[str, Any]]:
         """Return nodes to label next.
@@ -325,14 +321,14 @@ class Client:
         answer it is. If the version of the answers in `status` is later, labels that were given
         meanwhile are not reflected yet.
         """
-        answer = self._ask("GET", f"/v1/suggest?k={k}")
+        answer = self._get("/v1/suggest", k=k)
         return [{**one, "of_version": answer["of_version"]} for one in answer["suggestions"]]
 
     # The server.
 
     def status(self) -> dict[str, Any]:
         """Return figures about the server."""
-        return self._ask("GET", "/v1/status")
+        return self._get("/v1/status")
 
     def export(self, path: str | Path) -> None:
         """Write the labels of all nodes to a Parquet file."""
@@ -386,6 +382,12 @@ class Client:
             pause = min(2 * pause, 1.0)
 
     # Requests.
+
+    def _get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return what there is at an address; parameters that are None or False are left out."""
+        given = {name: x for name, x in query.items() if x is not None and x is not False}
+        given |= {name: "true" for name, x in given.items() if x is True}
+        return self._ask("GET", f"{path}?{urlencode(given)}" if given else path)
 
     def _ask(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None

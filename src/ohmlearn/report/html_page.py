@@ -12,6 +12,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
@@ -118,19 +119,13 @@ class Report:
         Columns are aligned to the right, except the first one and `text_columns`.
         """
         style = [' class="text"' if at in text_columns else "" for at in range(len(header))]
-        head = "".join(
-            f'<th scope="col"{kind}>{html.escape(cell)}</th>'
-            for cell, kind in zip(header, style, strict=True)
-        )
-        body = "\n".join(
-            "<tr>"
-            + "".join(
-                f"<td{kind}>{html.escape(str(cell))}</td>"
-                for cell, kind in zip(row, style, strict=True)
-            )
-            + "</tr>"
-            for row in rows
-        )
+
+        def join_cells(cells: Sequence[Any], tag: str, scope: str = "") -> str:
+            marked = zip(map(html.escape, map(str, cells)), style, strict=True)
+            return "".join(f"<{tag}{scope}{kind}>{text}</{tag}>" for text, kind in marked)
+
+        head = join_cells(header, "th", ' scope="col"')
+        body = "\n".join(f"<tr>{join_cells(row, 'td')}</tr>" for row in rows)
         title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
         self._parts.append(
             f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>\n'
@@ -200,10 +195,8 @@ def describe_versions() -> str:
     """Return the versions on which a result may depend, and the kind of machine."""
     found = [f"ohmlearn {__version__}", f"Python {platform.python_version()}"]
     for package in ("numpy", "scipy", "scikit-learn", "matplotlib"):
-        try:
+        with suppress(PackageNotFoundError):
             found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
     return ", ".join(found) + f"; {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 
 
@@ -251,8 +244,7 @@ def figure_to_svg(figure: Any, prefix: str = "") -> str:
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r' (width|height)="[^"]*"', "", svg, count=2)  # of the whole
     svg = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
     return svg.replace(INK, "currentColor").strip()
 

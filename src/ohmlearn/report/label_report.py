@@ -33,22 +33,13 @@ from ohmlearn.report.report_quality import (
 from ohmlearn.solver import LaplacianSolver
 
 MOST_FEATURES = 50  # columns that the page lists
-
 MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
 MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
 N_SUGGESTED = 20
 N_LISTED = 10  # nodes of a class
 MOST_TIES = 3  # components of the same size that are listed one by one
-MORE_COLOURS = (
-    *COLOURS,
-    "#c2577c",
-    "#b8a02e",
-    "#4bb3c4",
-    "#7a5c3e",
-    "#6f7fd6",
-    "#a3b84f",
-)
+MORE_COLOURS = (*COLOURS, "#c2577c", "#b8a02e", "#4bb3c4", "#7a5c3e", "#6f7fd6", "#a3b84f")
 Floats = NDArray[np.float64]
 
 
@@ -150,16 +141,14 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
             ["answer", "left-out labels", "mean probability", "right", "95% interval"],
             [
                 [
-                    str(answer.problem.classes[group.key])[:30],
-                    f"{group.n_labels:,}",
-                    f"{100 * group.probability:.0f}%",
-                    f"{100 * group.right:.0f}%",
+                    str(answer.problem.classes[group.key])[:30], f"{group.n_labels:,}",
+                    f"{100 * group.probability:.0f}%", f"{100 * group.right:.0f}%",
                     f"{100 * group.low:.0f}-{100 * group.high:.0f}%",
                 ]
                 for group in by_class[:MOST_CLASSES]
             ],
             "The same by the class of the answer: what a label of this class is worth.",
-        )
+        )  # fmt: skip
 
 
 def draw_reliability(groups: list[Group]) -> Any:

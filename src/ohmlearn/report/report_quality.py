@@ -185,7 +185,6 @@ class Group(NamedTuple):
     """Labels of about the same probability, or with answers of the same class."""
 
     key: int  # number of the tenth, or of the class
-
     probability: float
     right: float  # fraction
     low: float

@@ -29,9 +29,8 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four are full-width characters
 TEXT_CELLS = 1 << 16  # in a block of rows of text: about 8 MiB of Python objects and text
 ARROW_CELLS = 1 << 22  # in a row group: 32 MiB of numbers
-
-
 Columns = Mapping[str, Column]
+Report = Callable[[int, int], None]  # of the rows written, and of all
 
 
 class NodeIds:
@@ -76,7 +75,7 @@ def write_table(
     path: str,
     columns: Columns,
     csv_safe: bool = False,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> None:
     """Write columns in the format of the file name's ending; "-" prints CSV.
 
@@ -113,9 +112,7 @@ def write_table(
             file.write(line.encode("utf-8"))
 
 
-def _blocks(
-    columns: Columns, n_cells: int, report: Callable[[int, int], None] | None
-) -> Iterator[list[NDArray[Any]]]:
+def _blocks(columns: Columns, n_cells: int, report: Report | None) -> Iterator[list[NDArray[Any]]]:
     """Yield the columns of some rows after the other, with at most so many cells at a time."""
     n_rows = len(next(iter(columns.values())))
     size = max(1, n_cells // len(columns))
@@ -127,11 +124,7 @@ def _blocks(
 
 
 def _write_arrow(
-    file: BinaryIO,
-    columns: Columns,
-    report: Callable[[int, int], None] | None,
-    *,
-    as_parquet: bool,
+    file: BinaryIO, columns: Columns, report: Report | None, *, as_parquet: bool
 ) -> None:
     pa = require_extra("pyarrow", "files")
     schema = pa.schema([(name, _arrow_type(pa, column)) for name, column in columns.items()])
@@ -156,9 +149,7 @@ def _arrow_type(pa: Any, column: Column) -> Any:
     return next((kind for kind in types if not pa.types.is_null(kind)), pa.string())
 
 
-def _csv_lines(
-    columns: Columns, mark: str, safe: bool, report: Callable[[int, int], None] | None
-) -> Iterator[str]:
+def _csv_lines(columns: Columns, mark: str, safe: bool, report: Report | None) -> Iterator[str]:
     buffer = io.StringIO()
     # By default csv quotes neither carriage returns nor blanks around a name.
     quoted = safe or any(map(_needs_quotes, (np.array([*columns]), *columns.values())))
@@ -206,7 +197,7 @@ def _without_formulas(row: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _json_lines(columns: Columns, report: Callable[[int, int], None] | None) -> Iterator[str]:
+def _json_lines(columns: Columns, report: Report | None) -> Iterator[str]:
     for rows in _rows(columns, report):
         for row in rows:
             # JSON has no infinity or NaN, so write null.
@@ -214,9 +205,7 @@ def _json_lines(columns: Columns, report: Callable[[int, int], None] | None) -> 
             yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False) + "\n"
 
 
-def _rows(
-    columns: Columns, report: Callable[[int, int], None] | None
-) -> Iterator[Iterable[tuple[Any, ...]]]:
+def _rows(columns: Columns, report: Report | None) -> Iterator[Iterable[tuple[Any, ...]]]:
     """Yield blocks of rows."""
     for block in _blocks(columns, TEXT_CELLS, report):
         yield zip(*(part.tolist() for part in block), strict=True)

@@ -46,13 +46,9 @@ LARGEST_TEXT = 1 << 27
 
 
 class BadBody(InputError):
-    """A body that cannot be used.
+    """A body that cannot be used; `row` is the number of the first bad row, from 1.
 
-    Attributes
-    ----------
-    row : int or None
-        Number of the first bad row, from 1. In JSON lines and CSV it is the number of its line, as
-        in files, so the header of CSV has number 1.
+    In JSON lines and CSV it is the number of its line, as in files, so the header of CSV has 1.
     """
 
     def __init__(self, problem: str, row: int | None = None, remedy: str | None = None) -> None:

@@ -42,13 +42,13 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
+MOST_NODES = 400
+N_COLUMNS = 8  # smooth directions, which tell one community more apart
 N_LINKS = 3  # of each node
 REGULARISATION = 0.1  # tau, in mean degrees
 FADED = 0.1  # nodes with less than this fraction of the mean degree are seldom chosen
 NOISE = 0.03  # added to the previous columns, compared with their size
 KEPT = 0.75  # factor on the sort keys of nodes that were shown: few leave by small changes
-
-
 # Steps if there are no previous columns, steps if there are, and the tolerance of a solve.
 SMALL, LARGE = (6, 2, 1e-3), (8, 1, 3e-2)
 MANY_ENTRIES = 2_000_000  # entries of H from which on it is large
@@ -76,25 +76,15 @@ class GraphMap:
     """Chooses nodes of a graph that changes, and places them so that communities can be seen.
 
     The same sequence of updates with the same seed gives the same layouts, to the last bit. An
-    object serves one thread at a time. `n_columns` smooth directions tell one community more apart.
+    object serves one thread at a time.
     """
 
-    def __init__(
-        self,
-        *,
-        max_nodes: int = 400,
-        n_columns: int = 8,
-        seed: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.max_nodes = max_nodes
-        self.n_columns = n_columns
-        self.seed = seed
-        self.n_jobs = n_jobs
+    def __init__(self, *, seed: int = 0, n_jobs: int | None = None) -> None:
+        self.seed, self.n_jobs = seed, n_jobs
         self._forget()
 
     def _forget(self) -> None:
-        self._columns = np.zeros((0, self.n_columns))
+        self._columns = np.zeros((0, N_COLUMNS))
         self._shown: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._places = np.zeros((0, 2))  # of the nodes shown
 
@@ -125,20 +115,18 @@ class GraphMap:
         n_nodes = graph.n_nodes
         if n_nodes == 0:
             return np.zeros(0, dtype=np.int64)
-        faded = FADED * (degrees.mean() or 1.0)
-        rates = 0.001 + degrees / (degrees + faded)
+        rates = 0.001 + degrees / (degrees + FADED * (degrees.mean() or 1.0))
         # The first numbers of a seed are the same for any number of nodes.
         keys = np.random.default_rng(self.seed).standard_exponential(n_nodes) / rates
         keys[self._shown] *= KEPT
         chosen = np.zeros(n_nodes, dtype=bool)
-        room = self.max_nodes * 2 // 3
+        room = MOST_NODES * 2 // 3
         for first in (suggested, given):  # there are few suggestions
-            first = first[(first >= 0) & (first < n_nodes)]
-            first = _least(first, keys, room)
+            first = _least(first[(first >= 0) & (first < n_nodes)], keys, room)
             chosen[first] = True
             room -= first.size
         others = np.flatnonzero(~chosen)
-        chosen[_least(others, keys, self.max_nodes - int(chosen.sum()))] = True
+        chosen[_least(others, keys, MOST_NODES - int(chosen.sum()))] = True
         return np.flatnonzero(chosen)
 
     def _smoothen(self, graph: Graph, first: bool) -> NDArray[np.float64]:
@@ -146,13 +134,13 @@ class GraphMap:
         n_nodes, degrees = graph.n_nodes, graph.degrees
         total = float(degrees.sum())
         if n_nodes == 0 or total == 0:
-            return np.zeros((n_nodes, self.n_columns))
+            return np.zeros((n_nodes, N_COLUMNS))
         is_large = graph.weights.size > MANY_ENTRIES
         n_first, n_next, tolerance = LARGE if is_large else SMALL
         # The same little noise in each update, or only noise in the first one. Without it, the
         # columns could not turn to a new community, nor become more than a tiny graph has. New
         # nodes start with it: a solve puts them beside their neighbours.
-        columns = np.random.default_rng(self.seed).standard_normal((n_nodes, self.n_columns))
+        columns = np.random.default_rng(self.seed).standard_normal((n_nodes, N_COLUMNS))
         columns *= NOISE / np.sqrt(n_nodes)
         columns[: self._columns.shape[0]] += self._columns
         scaled = degrees / (total / n_nodes)  # so that neither tau nor Z depends on units

@@ -14,12 +14,8 @@ from typing import Any, TextIO
 LOGGERS = ("ohmlearn.serve", "uvicorn", "uvicorn.error", "asyncio")
 MOST_SHOWN = 1000  # warnings that are remembered, so that each is shown once
 # The attributes of every record; others were given as `extra`.
-USUAL = frozenset(vars(logging.makeLogRecord({}))) | {
-    "message",
-    "asctime",
-    "color_message",
-    "taskName",
-}
+OTHERS = {"message", "asctime", "color_message", "taskName"}  # that loggers and uvicorn add
+USUAL = frozenset(vars(logging.makeLogRecord({}))) | OTHERS
 
 
 class Lines(logging.Formatter):

@@ -200,19 +200,13 @@ class HttpMetrics(Collector):
         self._service = service
         # A registry of its own: two services in one process must not mix.
         self._registry = CollectorRegistry(auto_describe=False)
-        self._requests = Counter(
-            PREFIX + "http_requests",
-            "Requests that were answered.",
-            ["route", "method", "status"],
-            registry=self._registry,
-        )
+        labels, about = ["route", "method", "status"], "Requests that were answered."
+        self._requests = Counter(f"{PREFIX}http_requests", about, labels, registry=self._registry)
+        about = "Time from the head of a request to the end of its answer."
         self._seconds = Histogram(
-            PREFIX + "http_request_seconds",
-            "Time from the head of a request to the end of its answer.",
-            ["route", "method"],
-            buckets=SECONDS,
-            registry=self._registry,
-        )
+            f"{PREFIX}http_request_seconds", about, labels[:2],
+            buckets=SECONDS, registry=self._registry,
+        )  # fmt: skip
         self._registry.register(self)
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:

@@ -27,6 +27,7 @@ CHUNK = 1 << 20  # bytes that are decompressed at once
 PIECE = 16 << 10
 MOST_MEMBERS = 10_000
 LONGEST_BATCH_ID = 200
+UTF8 = ("utf-8", "utf8", "us-ascii")
 
 
 class BodyReader:
@@ -122,11 +123,7 @@ def media_type(request: Request) -> str:
     kind, _, rest = request.headers.get("content-type", "").partition(";")
     for parameter in rest.split(";"):
         name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in (
-            "utf-8",
-            "utf8",
-            "us-ascii",
-        ):
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in UTF8:
             raise Refused(415, f"charset {value.strip()!r} is not known; send UTF-8")
     return kind.strip().lower()
 

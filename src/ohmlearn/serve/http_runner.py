@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +47,9 @@ class Server(uvicorn.Server):
         await self.lifespan.startup()
         config, loop = self.config, asyncio.get_running_loop()
 
-        def make_connection() -> asyncio.Protocol:
-            return config.http_protocol_class(  # type: ignore[call-arg]
-                config=config,
-                server_state=self.server_state,
-                app_state=self.lifespan.state,
-                _loop=loop,
-            )
-
+        how = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
+        protocol: Any = config.http_protocol_class
+        make_connection = partial(protocol, config=config, **how)
         self.servers = [
             await loop.create_server(
                 make_connection,
@@ -91,20 +87,11 @@ def make_server(
     limits = replace(limits, max_connections=raise_file_limit(limits.max_connections))
     app = make_app(service, tokens=tokens, hosts=hosts, limits=limits)
     config = uvicorn.Config(
-        app,
-        http=make_protocol(limits),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=limits.keep_alive_seconds,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        ssl_certfile=ssl_certfile,
-        ssl_keyfile=ssl_keyfile,
-    )
+        app, http=make_protocol(limits), ws="none", lifespan="on", backlog=BACKLOG,
+        log_config=None, access_log=False, proxy_headers=False, server_header=False,
+        timeout_keep_alive=limits.keep_alive_seconds, timeout_graceful_shutdown=GRACE_SECONDS,
+        ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile,
+    )  # fmt: skip
     try:
         config.load()
     except OSError as error:  # that of ssl is one

@@ -29,7 +29,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import socket
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -46,6 +45,7 @@ from ohmlearn.edge_log import LogError
 from ohmlearn.serve.database import Offset, Receipt
 from ohmlearn.serve.kafka_messages import DeadLetters, KafkaFormat, Message, decode_messages
 from ohmlearn.serve.serve_errors import Refused
+from ohmlearn.serve.service_threads import Worker
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -131,7 +131,7 @@ class Submitted(NamedTuple):
     future: Future[Receipt]
 
 
-class Consumer:
+class Consumer(Worker):
     """Reads edges from topics of Kafka into a service, each message exactly once.
 
     The service is started before the consumer, and stopped after it. No other consumer of the same
@@ -151,9 +151,8 @@ class Consumer:
         form: KafkaFormat = "json",
         config: dict[str, Any] | None = None,
     ) -> None:
-        self._service = service
-        self._topics = list(topics)
-        self._form = form
+        super().__init__("kafka")
+        self._service, self._topics, self._form = service, list(topics), form
         self._config = merge_config(config or {}, bootstrap, group, service.folder)
         strategy = str(self._config.get("partition.assignment.strategy", ""))
         protocol = str(self._config.get("group.protocol", ""))
@@ -161,8 +160,6 @@ class Consumer:
         self._letters = DeadLetters(service.folder / "dead-letters.ndjson")
         self._partitions: dict[tuple[str, int], KafkaPartition] = {}
         self._submitted: list[Submitted] = []
-        self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
         self._n_messages = self._n_edges = self._n_deleted = 0
         self._last: dict[str, Any] | None = None  # the last error
@@ -177,24 +174,14 @@ class Consumer:
         or the certificate. If no broker can be reached, `status` says so, and it is tried again
         for ever.
         """
-        client = self._connect()
+        self._client = self._connect()
         try:
-            self._check(client)
+            self._check(self._client)
         except BaseException:
-            client.close()
+            self._client.close()
             raise
         self._state = "joining"
-        self._thread = threading.Thread(
-            target=self._run, args=(client,), name="ohmlearn-kafka", daemon=True
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop reading, and wait for the batches that the service has."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        super().start()
 
     def status(self) -> dict[str, Any]:
         """Return what has been read since the start, how far behind it is, and the last error.
@@ -267,14 +254,15 @@ class Consumer:
                 return  # which says why
         self._note(error.str(), error.code())
 
-    def _run(self, client: confluent_kafka.Consumer | None) -> None:
+    def _run(self) -> None:
+        client: confluent_kafka.Consumer | None = self._client
         calls = {"on_assign": self._assign, "on_revoke": self._revoke, "on_lost": self._revoke}
         while not self._stopping.is_set():
             try:
                 client = client or self._connect()
                 client.subscribe(self._topics, **calls)
                 while not self._stopping.is_set():
-                    self._step(client)
+                    self._exchange(client)
             except Exception as error:  # what failed may work again
                 self._note(reason_of(error))
                 self._state = "retrying"
@@ -289,7 +277,7 @@ class Consumer:
             self._stopping.wait(LONGEST_RETRY)
         self._state = "stopped"
 
-    def _step(self, client: confluent_kafka.Consumer) -> None:
+    def _exchange(self, client: confluent_kafka.Consumer) -> None:
         """Let the service store what has been read; read more when it has all of that."""
         now = time.monotonic()
         parts = [part for part in self._partitions.values() if now >= part.retry_at]

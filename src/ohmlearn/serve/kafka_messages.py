@@ -70,10 +70,6 @@ def decode_messages(
     Edges without a time get that of their message. A message with a bad row is bad as a whole.
     """
     how: dict[str, Any] = {"event_id": event_id, "weight": weight}
-
-    def read(together: list[Message]) -> RawBatch:
-        return _read(together, form, id_kind, **how)
-
     batches: list[RawBatch] = []
     bad: list[tuple[Message, str]] = []
 
@@ -94,7 +90,7 @@ def decode_messages(
     def collect(together: list[Message]) -> None:
         """Read messages with one call, which is much faster; if that fails, read their halves."""
         try:
-            batches.append(read(together))
+            batches.append(_read(together, form, id_kind, **how))
         except Exception as error:  # even a fault of ours must not stop the messages that follow
             if len(together) == 1:
                 bad.append((together[0], _reason(error)))
@@ -156,16 +152,14 @@ class DeadLetters:
         if path.exists():
             with path.open("rb") as file:
                 for line in file:
-                    if line.endswith(b"\n"):  # the last one may be torn
-                        self._end += len(line)
-                        self._learn(line)
-
-    def _learn(self, line: bytes) -> None:
-        self.n_letters += 1
-        with suppress(ValueError, KeyError, TypeError):  # somebody else wrote this line
-            letter = json.loads(line)
-            key = str(letter["topic"]), int(letter["partition"])
-            self._known.setdefault(key, set()).add(int(letter["offset"]))
+                    if not line.endswith(b"\n"):  # the last one may be torn
+                        break
+                    self._end += len(line)
+                    self.n_letters += 1
+                    with suppress(ValueError, KeyError, TypeError):  # somebody else wrote this line
+                        letter = json.loads(line)
+                        key = str(letter["topic"]), int(letter["partition"])
+                        self._known.setdefault(key, set()).add(int(letter["offset"]))
 
     def has(self, topic: str, partition: int, message: Message) -> bool:
         """Whether a message that may come again is in the file."""

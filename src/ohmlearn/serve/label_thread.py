@@ -178,12 +178,9 @@ class Labeller(Worker):
         numbers = find_numbers(self._nodes, [row.node for row in given])
         known = [at for at in range(len(given)) if numbers[at] >= 0]
         about: dict[str, Any] = {
-            "edges": live.n_edges,
-            "operation": moment.operation,
-            "n_updates": live.n_updates,
-            "latest": moment.latest,
-            "staleness": moment.kept.staleness,
-        }
+            "edges": live.n_edges, "operation": moment.operation, "n_updates": live.n_updates,
+            "latest": moment.latest, "staleness": moment.kept.staleness,
+        }  # fmt: skip
         version = self.answers.version + 1
         if not known or live.n_edges == 0:
             self._before = None

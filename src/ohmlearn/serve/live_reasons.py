@@ -61,17 +61,17 @@ class Explainer:
         if number < 0:
             raise Refused(404, f"node {node!r} is not known; no edge has it")
         solved = self._solved()
+        how: dict[str, Any] = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
 
         def find() -> dict[str, Any]:
             if solved.pool is not None and solved.answers.has(number):
                 from ohmlearn.features.feature_reasons import explain_pool
 
-                how: dict[str, Any] = {"n_labels": n_labels, "n_edges": n_edges}
-                (whole,) = explain_pool(solved.pool, [number], against=against, **how)
+                (whole,) = explain_pool(solved.pool, [number], **how)
                 text = whole.text(changes=changes)
                 pooled = {**NO_PICTURE, **whole.to_dict(changes=changes)}
                 return {**pooled, "node": node, "text": text}
-            one = self._explain(solved, number, against, n_labels, n_edges, all_edges)
+            one = self._explain(solved, number, all_edges, how)
             found = replace(one, node=node).to_dict(changes=changes)
             if one.label is None:
                 found["text"] = f"{node}: {one.note}."
@@ -112,28 +112,19 @@ class Explainer:
         return solved
 
     def _explain(
-        self,
-        solved: Solved,
-        number: int,
-        against: str | None,
-        n_labels: int,
-        n_edges: int,
-        all_edges: bool,
+        self, solved: Solved, number: int, all_edges: bool, how: dict[str, Any]
     ) -> Explanation:
         answer = solved.answer
         is_new = number >= solved.answers.n_nodes
         if answer is None or not solved.answers.has(number):
             why = NO_LABELS if answer is None else TOO_NEW if is_new else UNREACHED
             return Explanation(number, None, None, float("nan"), float("nan"), [], note=why)
-        how: dict[str, Any] = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
         if not all_edges or answer.problem.holds_all_edges:
             self._know_stability(answer)
             return explain_nodes(answer, [number], remedy=REMEDY, **how)[0]
         if not self._passes.acquire(blocking=False):
-            raise Refused(
-                429, "reasons from all edges are being computed for another request",
-                retry_after=2.0,
-            )  # fmt: skip
+            why = "reasons from all edges are being computed for another request"
+            raise Refused(429, why, retry_after=2.0)
         try:
             (found,) = explain_nodes(answer, [number], edges=solved.moment.live, **how)
         finally:

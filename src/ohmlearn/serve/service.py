@@ -21,7 +21,6 @@ import numpy as np
 
 from ohmlearn.errors import Param
 from ohmlearn.graph.time_view import FADED
-from ohmlearn.reading.read_options import ScaledColumn
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.report.progress import peak_memory
 from ohmlearn.serve.answer_store import ABSTAINED, Answers
@@ -56,7 +55,10 @@ class Service:
         self.settings = settings or Settings()
         self._started = time.time()
         self._folder = Folder(folder, self.settings)
-        self.name = self._folder.path.absolute().name
+        self.folder = self._folder.path  # which holds everything
+        self.name = self.folder.absolute().name
+        self.event_id = self._folder.event_id  # column with ids of events, if each counts once
+        self.weight = self._folder.weight  # column of weights and its function, if it is named
         self._log, self._database = self._folder.log, self._folder.database
         try:
             self._make_workers()
@@ -76,14 +78,11 @@ class Service:
         seed, n_jobs = self._folder.seed, self.settings.n_jobs
         self._surveyor = Surveyor(self._labeller, self._log.nodes, self._explainer, seed, n_jobs)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
+        self._readers: tuple[Worker, ...] = self._labeller, self._surveyor, self._certifier
         self._intake = Intake(
-            self._log,
-            self._database,
-            self.settings,
-            lag=lambda: self._follower.lag,
-            after_flush=self._sampler.wake,
-            keep_house=self._keep_house,
-        )
+            self._log, self._database, self.settings, lag=lambda: self._follower.lag,
+            after_flush=self._sampler.wake, keep_house=self._keep_house,
+        )  # fmt: skip
 
     def start(self) -> None:
         """Load the sparsifier, read what has come since it was saved, start the threads."""
@@ -123,31 +122,12 @@ class Service:
         """Whether no new answers can be expected, because sampling or solving always fails."""
         return self._sampler.is_stuck or self._labeller.is_stuck
 
-    @property
-    def folder(self) -> Path:
-        """The folder that holds everything."""
-        return self._folder.path
-
-    @property
-    def _readers(self) -> tuple[Worker, ...]:
-        return self._labeller, self._surveyor, self._certifier
-
     # Edges.
 
     @property
     def id_kind(self) -> str | None:
         """The type of the ids so far, "int64" or "string"; None if there was no edge."""
         return self._log.nodes.kind
-
-    @property
-    def event_id(self) -> str | None:
-        """The column with the ids of events, if each counts once."""
-        return self._folder.event_id
-
-    @property
-    def weight(self) -> ScaledColumn | None:
-        """The column of weights and the function of it, if it is named."""
-        return self._folder.weight
 
     def submit(
         self,

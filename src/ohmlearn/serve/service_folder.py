@@ -41,6 +41,7 @@ class Folder:
 
     def __init__(self, path: str | Path, settings: Settings) -> None:
         self.path = Path(path)
+        self.answers_path = self.path / ANSWERS  # the file of the last answers
         if not self.path.is_dir():
             check_folder(self.path)
             self.path.mkdir()
@@ -70,11 +71,6 @@ class Folder:
             raise
         self.options = self.log.parameters
         self.seed = int(self.options["random_state"])
-
-    @property
-    def answers_path(self) -> Path:
-        """The file of the last answers."""
-        return self.path / ANSWERS
 
     def load_answers(self) -> Answers:
         """Return the last answers; empty ones if there are none, or if they are damaged."""

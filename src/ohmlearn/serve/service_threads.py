@@ -19,34 +19,21 @@ logger = logging.getLogger(__name__)
 
 
 class Worker:
-    """Something that works in a thread until it is stopped: takes steps, with rests in between.
+    """Something that works in a thread until it is stopped: takes steps, with rests in between."""
 
-    Attributes
-    ----------
-    niceness : int
-        How much the thread stands back, if there are more threads than cores. Requests are answered
-        and batches are written with 0.
-    task : str
-        What it does, for messages: "the certificate" failed.
-    poll_seconds, retry_seconds : float
-        The longest wait for `wake`, and the rest after a failure.
-    problem : str or None
-        What does not work at present, in words.
-    n_failures : int
-        How often in a row a step has failed.
-    """
-
+    # How much the thread stands back, if there are more threads than cores. Requests are answered
+    # and batches are written with 0.
     niceness = 0
-    task = ""
-    poll_seconds = 1.0
-    retry_seconds = 0.0
+    task = ""  # what it does, for messages: "the certificate" failed
+    poll_seconds = 1.0  # the longest wait for `wake`
+    retry_seconds = 0.0  # the rest after a failure
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._work, name=f"ohmlearn-{name}", daemon=True)
         self._stopping, self._wakened = threading.Event(), threading.Event()
         self.has_failed = False  # and will not continue
-        self.problem: str | None = None
-        self.n_failures = 0
+        self.problem: str | None = None  # what does not work at present, in words
+        self.n_failures = 0  # how often in a row a step has failed
 
     @property
     def is_stuck(self) -> bool:

@@ -36,16 +36,11 @@ class Surveyor(Worker):
     poll_seconds = 0.2
 
     def __init__(
-        self,
-        labeller: Labeller,
-        nodes: NodeTable,
-        explainer: Explainer,
-        seed: int,
-        n_jobs: int | None,
+        self, labeller: Labeller, nodes: NodeTable, explainer: Explainer, seed: int, n_jobs: int
     ) -> None:
         super().__init__("surveyor")
-        self._explainer = explainer
-        self._labeller, self._nodes, self._n_jobs = labeller, nodes, n_jobs
+        self._explainer, self._n_jobs = explainer, n_jobs
+        self._labeller, self._nodes = labeller, nodes
         self._layouts = GraphMap(seed=seed)
         self.suggestions: dict[str, Any] = {"suggestions": [], "of_version": 0}
         self.map: dict[str, Any] = {"version": 0, "nodes": [], "links": []}
@@ -59,12 +54,8 @@ class Surveyor(Worker):
             return 0.0
         start = time.perf_counter()
         found = suggest_labels(solved.kept, solved.answer, N_SUGGESTED, n_jobs=self._n_jobs)
-        self.suggestions = {
-            "suggestions": [
-                {"node": one.node, "reason": one.reason, "kind": one.kind} for one in found
-            ],
-            "of_version": answers.version,
-        }
+        rows = [{"node": one.node, "reason": one.reason, "kind": one.kind} for one in found]
+        self.suggestions = {"suggestions": rows, "of_version": answers.version}
         suggested = find_numbers(self._nodes, [one.node for one in found])
         layout = self._layouts.update(solved.graph, given=answers.given, suggested=suggested)
         rows = answers.lookup(layout.nodes, self._nodes.ids(layout.nodes).tolist())
