@@ -64,18 +64,9 @@ class Lanczos:
     """The range of the eigenvalues of M, improved by each product with L_G.
 
     The goal are bounds within a factor 1 - eta of the estimates, which may fail with probability
-    delta.
-
-    Attributes
-    ----------
-    block : ndarray of shape (n_nodes, width)
-        The vectors to multiply by L_G next.
-    low, high : float
-        Estimates, which lie within the range of the eigenvalues; NaN if rounding is too large.
-    least, most : float
-        Bounds of the eigenvalues.
-
-    Weights may be so far apart that squares overflow. Then the bounds are 0 and infinite.
+    delta. `block` has the vectors to multiply by L_G next. The estimates `low` and `high` lie
+    within the range of the eigenvalues, and are NaN if rounding is too large; `least` and `most`
+    are bounds. Weights may be so far apart that squares overflow: then these are 0 and infinite.
     """
 
     @np.errstate(over="ignore", invalid="ignore")

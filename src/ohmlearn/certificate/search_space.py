@@ -45,40 +45,23 @@ EPS = 8.0 * float(np.finfo(np.float64).eps)  # error of a sum of terms of size 1
 
 @dataclass
 class Errors:
-    """Bounds of the errors of a basis.
+    """Bounds of the errors of a basis."""
 
-    Attributes
-    ----------
-    start : float
-        Norm of a column of D, relative to that start.
-    image, projection, gram : float
-        Measured norms of F, of V'L_G V - T and of V'L_H V - 1.
-    rounding : float
-        Rounding error of `image` and `projection` (relative to lambda_max) and of `gram`
-        (absolute).
-    """
-
-    start: float = math.inf
-    image: float = 0.0
-    projection: float = 0.0
-    gram: float = 0.0
+    start: float = math.inf  # norm of a column of D, relative to that start
+    image: float = 0.0  # measured norm of F
+    projection: float = 0.0  # of V'L_G V - T
+    gram: float = 0.0  # of V'L_H V - 1
+    # Rounding error of `image` and `projection` (relative to lambda_max), of `gram` (absolute).
     rounding: float = 0.0
 
 
 class LaplacianSpace:
     """The vectors without a constant part on any component of H, with inner product x'L_H y.
 
-    H has at least one edge. The seed is that of the starts and of the solver.
-
-    Attributes
-    ----------
-    block : ndarray of shape (n_nodes, width)
-        The last vectors of V; `project` needs L_G times them.
-    projected : ndarray
-        T. The diagonal block that belongs to `block` is zero until `project`.
-    starts : ndarray
-        S, one column per start; rows after the first block are zero and not stored.
-    errors : Errors
+    H has at least one edge. The seed is that of the starts and of the solver. `block` has the last
+    vectors of V, and `project` needs L_G times them. `projected` is T, whose diagonal block that
+    belongs to `block` is zero until then. `starts` is S, one column per start; rows after the first
+    block are zero and not stored.
     """
 
     def __init__(self, h: Graph, component: NDArray[Any], seed: int, n_jobs: int | None) -> None:
@@ -215,12 +198,8 @@ class LaplacianSpace:
 class SpanningForest:
     """The spanning forest of largest weight of a graph, rooted at a node of each component.
 
-    The graph has at least one node; `component` is that of each.
-
-    Attributes
-    ----------
-    contrast : float
-        Largest product of the degree of a node and its resistance to the root.
+    The graph has at least one node; `component` is that of each. `contrast` is the largest product
+    of the degree of a node and its resistance to the root.
     """
 
     def __init__(self, graph: Graph, component: NDArray[np.int32]) -> None:

@@ -38,27 +38,16 @@ class PassTotals(NamedTuple):
 class Passes(ABC):
     """Repeated passes over the edges of G, local or remote, restricted to the nodes of H.
 
-    Attributes
-    ----------
-    passes, edges_read : int
-        Passes done, and edges read in all of them together.
-    lost_edge : (int, int) or None
-        The first edge found between components of H or to a node that H does not have.
-    watched : ColumnsOfNodes or None
-        If set before the first pass, it also finds `degrees` and `sums`: columns x of float32, one
-        for each of some nodes, and these nodes, each once.
-    degrees : ndarray of shape (n_nodes,) or None
-        Sum of w over the edges of each node.
-    sums : ndarray of shape (n_chosen,) or None
-        For each of the watched nodes the sum of w times its column of x, over its edges.
+    `component` is that of each node in H, and `reader` names the function that reads, for messages.
     """
 
     def __init__(self, component: NDArray[np.int32], reader: str) -> None:
-        self.component = component
-        self.n_nodes = len(component)
-        self.passes = 0
-        self.edges_read = 0
+        self.component, self.n_nodes = component, len(component)
+        self.passes = self.edges_read = 0  # in all passes together
+        # The first edge found between components of H, or to a node that H does not have.
         self.lost_edge: tuple[int, int] | None = None
+        # If set before the first pass, it also finds, for each node, the sum of w over its edges,
+        # and for each of the watched nodes, each once, the sum of w times its column.
         self.watched: ColumnsOfNodes | None = None
         self.degrees: NDArray[np.float64] | None = None
         self.sums: NDArray[np.float64] | None = None
@@ -104,19 +93,7 @@ class BatchPasses(Passes):
     The first pass also compares components. To the last bit, a product does not depend on the
     batches of the edges or on the number of threads. A pass takes 8 bytes per node and column of x;
     if that is more than 4 MiB, or with many threads, edges are sorted about a million at a time,
-    which takes up to 48 MiB more.
-
-    Parameters
-    ----------
-    edges : Edges
-    component : ndarray of int32
-        Component of H for each node.
-    reader : str
-        Name of the function that reads the edges, for messages.
-    n_jobs : int, optional
-        Number of threads, as in scikit-learn.
-    view : TimeView, optional
-        Which of the edges count, and how much; they need times then.
+    which takes up to 48 MiB more. With a `view`, edges need times.
     """
 
     def __init__(

@@ -46,12 +46,7 @@ class TimeFiltered(WrappedEdges):
     """The edges of a `TimeView`, without their times.
 
     The end of a pass in which no edge counts is an error if `needs_edges`, so that nothing is
-    computed then.
-
-    Attributes
-    ----------
-    latest : float
-        The latest time of all edges read so far, whether they count or not.
+    computed then. `latest` is the latest time of all edges read so far, whether they count or not.
     """
 
     has_times = False
@@ -83,13 +78,9 @@ class TimeFiltered(WrappedEdges):
 
 
 class Watched(WrappedEdges):
-    """Edges that somebody watches: a function gets the batches of each pass, and yields them.
+    """Edges that somebody watches: `read` gets the batches of each pass, and yields them.
 
-    Parameters
-    ----------
-    inner : Edges
-    read : callable
-        Called with the batches and the number of the pass, from 1 on.
+    It is called with the batches and the number of the pass, from 1 on.
     """
 
     def __init__(

@@ -41,13 +41,6 @@ LOGIT = float(np.log(DEFAULT.smoothing / (1.0 - DEFAULT.smoothing)))  # of s0
 class Combination(NamedTuple):
     """What is added to harmonic exponents.
 
-    Attributes
-    ----------
-    restart : float
-        Weight of the random walks.
-    bias : ndarray of shape (n_classes,)
-        Number added for each class; the numbers sum to zero.
-
     Examples
     --------
     >>> added = Combination(0.5, np.array([-0.25, 0.25]))
@@ -55,8 +48,8 @@ class Combination(NamedTuple):
     array([[1.75, -inf]])
     """
 
-    restart: float
-    bias: Floats
+    restart: float  # weight of the random walks
+    bias: Floats  # number added for each class; the numbers sum to zero
 
     def apply(self, harmonic: Floats, walks: Floats | None = None) -> Floats:
         """Return the exponents z of nodes."""

@@ -67,6 +67,7 @@ REFITS = 3  # for each kind of such sets
 BLOCK, ENTRIES = 16, 1 << 22
 PASS_BLOCK, PASS_ENTRIES = 256, 1 << 25
 REMEDY = "explain(node, edges=...) computes reasons from all edges"
+LABELLED = "it has a label itself, which is one of the reasons"
 
 
 class MarginPart(NamedTuple):
@@ -267,7 +268,7 @@ class _Work:
         self.answer, self.labels, self.asked, self.edges = answer, labels, asked, edges
         self.n_pairs, self.remedy = n_pairs, remedy
         self.problem = problem = answer.problem
-        self.graph, self.used = problem.graph, problem.used
+        self.graph, self.used, self._name = problem.graph, problem.used, problem.id_of
         self.nodes = np.array([one.node for one in asked], dtype=np.int64)
         self.parts = find_parts(answer, asked)
         self.solvers = [part.problem.solver for part in self.parts]
@@ -298,18 +299,17 @@ class _Work:
     def _contributions(self, column: int) -> Floats:
         """Return what each label contributes to the margin of a node."""
         total = np.zeros(len(self.used.nodes))
-        for part, rows in zip(self.parts, self.rows, strict=True):
-            g = self._row(rows)[self.used.nodes, column]
-            total += (
-                part.factor[column]
-                * g
-                * self.used.weights
-                * (self.problem.columns @ part.sigma[column])
-            )
+        for part, g in zip(self.parts, self._at_labels(column), strict=True):
+            votes = self.problem.columns @ part.sigma[column]
+            total += part.factor[column] * g * self.used.weights * votes
         return total
 
     def _row(self, rows: Influence) -> Floats:
         return rows.centred if self.problem.classes.size else rows.rows
+
+    def _at_labels(self, column: int) -> list[Floats]:
+        """Return the row of a node at the labels, for each part."""
+        return [self._row(rows)[self.used.nodes, column] for rows in self.rows]
 
     def _gap(self, column: int) -> float:
         """Return how far contributions are from adding up to the margin, relative to their size."""
@@ -323,17 +323,16 @@ class _Work:
         """Return the reasons for one node."""
         one = self.asked[column]
         basis, doubt = self._basis(column)
-        base = one.without_reasons(self.answer)
+        against = None if one.other < 0 else _plain(self.problem.classes[one.other])
+        base = replace(one.without_reasons(self.answer), against=against, margin=one.margin)
         if doubt:
-            return replace(base, against=self._class(one.other), margin=one.margin, note=doubt)
+            return replace(base, note=doubt)
         each = self._contributions(column)
         order = np.lexsort((self.used.nodes, -np.abs(each)))
         chosen = order if n_labels is None else order[:n_labels]
         pairs, near = self._pairs if self._sees_edges else (None, None)
         return replace(
             base,
-            against=self._class(one.other),
-            margin=one.margin,
             labels=self._label_reasons(column, chosen, each),
             offsets=dict(one.offsets),
             rest=float(one.from_labels - each[chosen].sum()),
@@ -341,18 +340,9 @@ class _Work:
             edges=None if pairs is None else self._edge_reasons(pairs[column], n_edges),
             paths=[] if pairs is None else self._paths(column, pairs[len(self.asked) + column]),
             basis=basis,
-            note=self._note(one),
+            note=LABELLED if one.node in self.used.nodes else "",
             find_changes=partial(self._find_changes, column),
         )
-
-    def _class(self, code: int) -> object:
-        return _plain(self.problem.classes[code]) if code >= 0 else None
-
-    def _name(self, node: int) -> object:
-        return self.problem.id_of(node)
-
-    def _answer_of(self, node: int) -> object:
-        return _plain(self.labels[node])
 
     # What reasons rest on.
 
@@ -375,12 +365,6 @@ class _Work:
         changed = answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
         return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
-
-    def _note(self, one: _Asked) -> str:
-        at = np.flatnonzero(self.used.nodes == one.node)
-        if len(at) == 0:
-            return ""
-        return "it has a label itself, which is one of the reasons"
 
     # Labels.
 
@@ -432,14 +416,14 @@ class _Work:
         R_j s_j (F - y_j); NaN if F is not known. A random walk only loses what ends at the label.
         """
         steps = []
-        for part, rows in zip(self.parts, self.rows, strict=True):
+        for part, g in zip(self.parts, self._at_labels(column), strict=True):
             left = np.zeros_like(self.problem.columns)
             if not part.is_walk:
                 left[:] = np.nan
                 labels, scores, _ = self.answer.left_out_scores
                 left[labels] = scores
-            g = self._row(rows)[self.used.nodes, column] * self.used.weights
-            steps.append(g[:, np.newaxis] * (left - self.problem.columns))
+            weighted = (g * self.used.weights)[:, np.newaxis]
+            steps.append(weighted * (left - self.problem.columns))
         return steps
 
     def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
@@ -503,10 +487,8 @@ class _Work:
             votes += near.w / near.w.sum() * part.factor[column] * (f @ part.sigma[column])
         order = np.lexsort((ends, -np.abs(votes)))
         return [
-            NeighborReason(
-                self._name(ends[at]), self._answer_of(ends[at]), float(near.w[at]), float(votes[at])
-            )
-            for at in order
+            NeighborReason(self._name(end), _plain(self.labels[end]), float(w), float(vote))
+            for end, w, vote in zip(ends[order], near.w[order], votes[order], strict=True)
         ]
 
     @cached_property
@@ -568,6 +550,7 @@ class _Work:
     def _candidates(self, column: int, kind: str) -> list[list[int]]:
         """Return growing sets of labels, from the first that should change the answer on."""
         one, weights, values = self.asked[column], self.used.weights, self.problem.columns
+        rows = self._at_labels(column)
         if kind == "removed":
             steps = [np.nan_to_num(each) for each in self._steps(column)]
             fewer = -weights[:, np.newaxis] * values
@@ -575,11 +558,8 @@ class _Work:
             fewer = np.zeros_like(values)
             fewer[:, one.code], fewer[:, one.other] = -values[:, one.code], values[:, one.code]
             fewer *= weights[:, np.newaxis]
-            rows = (self._row(each)[self.used.nodes, column] for each in self.rows)
             steps = [g[:, np.newaxis] * fewer for g in rows]
-        scores = [
-            (self._row(each)[self.used.nodes, column] * weights) @ values for each in self.rows
-        ]
+        scores = [(g * weights) @ values for g in rows]
         counts = weights @ values
         taken: list[int] = []
         sets: list[list[int]] = []

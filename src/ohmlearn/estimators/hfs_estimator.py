@@ -222,14 +222,9 @@ optional
         is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
         edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
         y, sample_weight = self._pair_labels(y, sample_weight, by_index=True)
-        if (
-            (
-                isinstance(given, str | os.PathLike)
-                or (is_table(given) and not isinstance(given, Tabular))
-            )
-            and y is not None
-            and not is_mapping(y, edges.nodes)
-        ):
+        has_ids = isinstance(given, str | os.PathLike)
+        has_ids = has_ids or (is_table(given) and not isinstance(given, Tabular))
+        if has_ids and y is not None and not is_mapping(y, edges.nodes):
             raise TypeError(
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
@@ -237,16 +232,9 @@ optional
         if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
             as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         found = label(
-            edges,
-            self._kind,
-            y,
-            p,
-            sample_weight=sample_weight,
-            n_nodes=n_nodes,
-            sparsifier=sparsifier,
-            at=at,
-            since=since,
-        )
+            edges, self._kind, y, p, sample_weight=sample_weight, n_nodes=n_nodes,
+            sparsifier=sparsifier, at=at, since=since,
+        )  # fmt: skip
         self._set(found)
         for name in POINTS:
             self.__dict__.pop(name, None)

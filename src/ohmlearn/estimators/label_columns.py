@@ -28,13 +28,8 @@ class Column(Protocol):
 class Coded:
     """A column in which each row is one of a few values, or null.
 
-    Takes 4 or 8 bytes for each row, however long the values are.
-
-    Parameters
-    ----------
-    values : ndarray
-    codes : ndarray of int
-        The position of each row's value, or -1 for null.
+    Takes 4 or 8 bytes for each row, however long the values are: the position of the value of each
+    row, or -1 for null.
     """
 
     def __init__(self, values: NDArray[Any], codes: NDArray[Any]) -> None:
@@ -58,47 +53,27 @@ class AnswerTable:
 
     A node of which nothing is known has no label here: no label reaches it, and it has no features
     that were used. The estimator gives it the class prior, as scikit-learn's interface wants a
-    class for every node.
-
-    Parameters
-    ----------
-    answer : ClassAnswer or FeatureClassAnswer
-    min_confidence : float, optional
-        Nodes whose label is less likely have none, either.
-
-    Attributes
-    ----------
-    codes : ndarray of int
-        The class of each node, by its position in `classes`, or -1.
-    reached : ndarray of bool
-        Whether a node is connected to a label.
-    answered : ndarray of bool
-        Whether there is an answer: the node is reached, answered by its features, or labelled.
-    abstained : ndarray of bool, or None
-        Nodes without a label if there is a `min_confidence`.
-    prior_code : int
-        The most common class of the prior, or -1 if there is more than one.
-    n_relabelled : int
-        Labelled nodes whose answer is none of the labels given to them.
+    class for every node. Nodes whose label is less likely than `min_confidence` have none, either.
     """
 
     def __init__(self, answer: Any, min_confidence: float | None = None) -> None:
         labels = answer.problem.labels
         self.classes: NDArray[Any] = answer.problem.classes
-        self.reached: NDArray[np.bool_] = answer.reached
-        self.answered: NDArray[np.bool_] = answer.answered
+        self.reached: NDArray[np.bool_] = answer.reached  # connected to a label
+        self.answered: NDArray[np.bool_] = answer.answered  # or from features, or labelled
         self._probabilities: Floats = answer.probabilities
         self._first = answer.codes(0)
-        self.codes = np.where(self.answered, self._first, -1)
-        self.abstained: NDArray[np.bool_] | None = None
+        self.codes = np.where(self.answered, self._first, -1)  # positions in `classes`
+        self.abstained: NDArray[np.bool_] | None = None  # without a label by `min_confidence`
         if min_confidence is not None:
             self.abstained = (self._probabilities.max(axis=1) < min_confidence) | ~self.answered
             self.codes[self.abstained] = -1
         prior = answer.class_prior
         likeliest = np.flatnonzero(prior == prior.max())
-        self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1
+        self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1  # if there is only one
         answers = self.codes[labels.nodes]
         given = labels.values[np.arange(len(answers)), answers]
+        # Labelled nodes whose answer is none of the labels given to them.
         self.n_relabelled = int(np.count_nonzero((answers >= 0) & (given == 0.0)))
 
     def count(self) -> dict[str, int]:
@@ -110,13 +85,8 @@ class AnswerTable:
     def columns(self, ids: Any, top: int | None = None) -> dict[str, Column]:
         """Return the columns of the table, which has a row for each node.
 
-        Parameters
-        ----------
-        ids : ndarray
-            Ids of the nodes.
-        top : int, optional
-            Number of likeliest classes to name in each row, instead of a column of probabilities
-            for each class.
+        With `top`, so many of the likeliest classes are named in each row, instead of a column of
+        probabilities for each class.
         """
         columns: dict[str, Column] = {"node": ids, "label": Coded(self.classes, self.codes)}
         if top is None:

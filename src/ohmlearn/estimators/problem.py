@@ -49,7 +49,7 @@ from ohmlearn.estimators.label_input import (
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
-from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, Normalization
+from ohmlearn.harmonic.hfs_system import HFSSolver, Normalization
 from ohmlearn.harmonic.solve_hfs import Method, make_system
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import AFFINITIES
@@ -245,19 +245,23 @@ class Problem(ABC):
         given = self.parameters.gamma
         return self.automatic_gamma() if given == "auto" else float(given)
 
-    def system(self) -> HFSSystem:
-        """Return the equations of these labels on the edges kept."""
-        return make_system(
-            self.method, self.graph, self.used.nodes, self.columns, gamma=self.gamma,
-            normalization=self.parameters.normalization, sample_weight=self.used.weights,
-            caller="explain",
-        )  # fmt: skip
-
     @cached_property
     def solver(self) -> HFSSolver:
-        """The solver of these equations, which keeps its factor."""
+        """The solver of these equations on the edges kept, which keeps its factor."""
         p = self.parameters
-        return HFSSolver(self.graph, self.system(), random_state=self.seed, n_jobs=p.n_jobs)
+        system = make_system(
+            self.method, self.graph, self.used.nodes, self.columns, gamma=self.gamma,
+            normalization=p.normalization, sample_weight=self.used.weights, caller="explain",
+        )  # fmt: skip
+        return HFSSolver(self.graph, system, random_state=self.seed, n_jobs=p.n_jobs)
+
+    def _how(self) -> dict[str, Any]:
+        """Return what `solve_hfs` and `refine` are both told about these equations."""
+        p = self.parameters
+        return {
+            "gamma": self.gamma, "normalization": p.normalization, "method": self.method,
+            "sample_weight": self.used.weights, "random_state": self.seed, "n_jobs": p.n_jobs,
+        }  # fmt: skip
 
     def with_labels(self, used: NodeLabels) -> Self:
         """Return the problem with other labels of nodes that have an edge."""
@@ -281,19 +285,9 @@ class Problem(ABC):
         extra = p.normalization == "stable" and self.method == "harmonic"
         if x0 is not None and x0.shape[1] != columns.shape[1] + extra:
             x0 = None  # labels with another number of classes, or another method
+        tol = tol or min(p.tol, SOLVE_TOL)
         found = solve_hfs(
-            graph,
-            self.used.nodes,
-            columns,
-            gamma=self.gamma,
-            normalization=p.normalization,
-            sample_weight=self.used.weights,
-            method=self.method,
-            leave_out=leave_out,
-            tol=tol or min(p.tol, SOLVE_TOL),
-            x0=x0,
-            random_state=self.seed,
-            n_jobs=p.n_jobs,
+            graph, self.used.nodes, columns, leave_out=leave_out, tol=tol, x0=x0, **self._how()
         )
         return found.with_nodes(self.n_nodes)
 
@@ -301,25 +295,13 @@ class Problem(ABC):
         self, edges: Edges, passes: int, before: HFSResult | None = None, n_before: int = 1
     ) -> HFSResult:
         """Return the scores on all edges after some passes, which follow on `n_before` others."""
-        p = self.parameters
+        p, leave_out = self.parameters, self.labels_to_leave_out() if self.wants_left_out else None
+        x0 = None if before is None else before.columns[: self.graph.n_nodes]
         with passes_before(n_before):
             found = refine(
-                edges,
-                self.graph,
-                self.used.nodes,
-                self.columns,
-                passes=passes,
-                tol=p.tol,
-                gamma=self.gamma,
-                normalization=p.normalization,
-                sample_weight=self.used.weights,
-                method=self.method,
-                leave_out=self.labels_to_leave_out() if self.wants_left_out else None,
-                random_state=self.seed,
-                n_jobs=p.n_jobs,
-                verbose=p.verbose,
-                x0=None if before is None else before.columns[: self.graph.n_nodes],
-            )
+                edges, self.graph, self.used.nodes, self.columns, passes=passes, tol=p.tol,
+                leave_out=leave_out, verbose=p.verbose, x0=x0, **self._how(),
+            )  # fmt: skip
         return found.with_nodes(self.n_nodes)
 
     @property

@@ -275,17 +275,12 @@ class Explanation(Tabular):
 
     def to_dict(self, *, changes: bool = False) -> dict[str, Any]:
         """Return the reasons as values that JSON has; with `changes`, also `changes_if`."""
-        found: dict[str, Any] = {
-            "node": self.node, "label": self.label, "against": self.against,
-            "probability": self.probability, "margin": self.margin,
-            "labels": self.labels, "offsets": self.offsets, "rest": self.rest,
-            "neighbors": self.neighbors, "edges": self.edges, "paths": self.paths,
-            "basis": self.basis, "note": self.note, "text": self.text(changes=changes),
-        }  # fmt: skip
+        names = (name for name in self.__dataclass_fields__ if name != "find_changes")
+        found = {name: getattr(self, name) for name in names}
+        found["text"] = self.text(changes=changes)
         if changes:
             found["changes_if"] = self.changes_if
-        plain: dict[str, Any] = as_json_values(found)
-        return plain
+        return as_json_object(found)
 
     def to_json(self, *, changes: bool = False) -> str:
         """Return `to_dict` as a line of JSON."""
@@ -324,6 +319,11 @@ class Explanation(Tabular):
         )
         heads = "".join(f"<th>{name}</th>" for name in ("label of", "says", "contributes", ""))
         return f"<p>{escape(str(self))}</p><table><tr>{heads}</tr>{rows}</table>"
+
+
+def as_json_object(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a dict with values that JSON has."""
+    return {name: as_json_values(value) for name, value in found.items()}
 
 
 def as_json_values(value: Any) -> Any:

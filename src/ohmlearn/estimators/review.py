@@ -20,7 +20,7 @@ from ohmlearn._display import Tabular
 from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.estimators.answer import ClassAnswer, by_blocks
 from ohmlearn.estimators.calibration import AccuracyEstimate, estimate_accuracy
-from ohmlearn.estimators.reasons import as_json_values, quote
+from ohmlearn.estimators.reasons import as_json_object, quote
 from ohmlearn.nodes import NodeTable
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class ChangedLabels:
     def to_dict(self) -> dict[str, Any]:
         """Return the changes as values that JSON has."""
         counts = [{"before": a, "after": b, "n_nodes": n} for (a, b), n in self.counts.items()]
-        plain: dict[str, Any] = as_json_values({**vars(self), "counts": counts, "text": str(self)})
-        return plain
+        return as_json_object({**vars(self), "counts": counts, "text": str(self)})
 
     def __str__(self) -> str:
         found = f"{sum(self.counts.values()):,} of {self.n_compared:,} nodes have another label"
@@ -208,8 +207,7 @@ class Review(Tabular):
             }
             for label in self.surest
         ]  # fmt: skip
-        plain: dict[str, Any] = as_json_values({"classes": by_class})
-        return plain
+        return as_json_object({"classes": by_class})
 
     def _columns(self) -> dict[str, Any]:
         """Return columns with a row for each class and threshold."""

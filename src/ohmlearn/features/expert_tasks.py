@@ -82,13 +82,7 @@ class _Task:
 
 
 class Classes(_Task):
-    """Answers are probabilities of classes.
-
-    Parameters
-    ----------
-    classes : array-like, or int
-        The classes, as the estimator gets them; a number n means 0, ..., n - 1.
-    """
+    """Answers are probabilities of `classes`; a number n of them means 0, ..., n - 1."""
 
     has_classes = True
 

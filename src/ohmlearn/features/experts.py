@@ -27,12 +27,8 @@ class ScaledFeatures:
     of words, categories and pixels at the margin, keep their scales relative to each other, so that
     rare words do not count more than frequent ones; they are divided by a typical entry that is not
     zero. Only columns whose entries are ten times larger or smaller than usual are divided by their
-    own. Dense columns are centred, and sparse ones only where they become dense.
-
-    Attributes
-    ----------
-    size : float
-        Root mean square of the lengths of centred rows.
+    own. Dense columns are centred, and sparse ones only where they become dense. `size` is the root
+    mean square of the lengths of centred rows.
     """
 
     def __init__(self, X: Matrix) -> None:

@@ -280,32 +280,16 @@ def _check_rows(n_nodes: int, n_rows: int, nodes: NodeTable | None, *, strict: b
 
 @dataclass(frozen=True, eq=False)
 class FeatureProblem:
-    """Features of the nodes of a graph, and labels, if there are any yet.
-
-    Attributes
-    ----------
-    known : KnownGraph
-    features : ndarray or sparse matrix
-        A row for each node.
-    missing : ndarray of bool
-        Which nodes have no features.
-    table : NodeFeatures or None
-        Where features come from that were joined by their ids.
-    matched : Matched or None
-        What came of it.
-    labels : NodeLabels
-        Each labelled node once, in the order of the nodes.
-    classes : ndarray or None
-        Columns of labels; None if they are numbers.
-    """
+    """Features of the nodes of a graph, and labels, if there are any yet."""
 
     known: KnownGraph
-    features: Matrix
-    missing: NDArray[np.bool_]
-    table: NodeFeatures | None = None
-    matched: Matched | None = None
+    features: Matrix  # a row for each node
+    missing: NDArray[np.bool_]  # which nodes have no features
+    table: NodeFeatures | None = None  # where features come from that were joined by their ids
+    matched: Matched | None = None  # what came of it
+    # Each labelled node once, in the order of the nodes.
     labels: NodeLabels = field(default_factory=lambda: NodeLabels(*np.empty((3, 0))))
-    classes: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None  # columns of labels; None if they are numbers
 
     @classmethod
     def join(cls, known: KnownGraph, X: Matrix, rows: Matrix, *, add: bool) -> "FeatureProblem":
@@ -320,12 +304,9 @@ class FeatureProblem:
             known = known.with_nodes(matched.X.shape[0])
             return cls(known, matched.X, matched.missing, X, matched)
         _check_rows(known.graph.n_nodes, rows.shape[0], None, strict=False)
-        if (
-            not check_index(X, known.nodes)
-            and known.nodes is not None
-            and are_reordered(known.nodes)
-        ):
-            first, n_nodes = known.nodes.ids()[:3].tolist(), len(known.nodes)
+        has_index, nodes = check_index(X, known.nodes), known.nodes
+        if not has_index and nodes is not None and are_reordered(nodes):
+            first, n_nodes = nodes.ids()[:3].tolist(), len(nodes)
             raise ValueError(
                 f"rows of X have the order of nodes.ids(), which starts with {first}; to be sure, "
                 f"give NodeFeatures(X, ids=range({n_nodes})) if row i is the node i, else "

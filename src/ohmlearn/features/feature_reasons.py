@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.estimators.explanation import choose_other, explain_nodes
-from ohmlearn.estimators.reasons import Explanation, as_json_values, quote
+from ohmlearn.estimators.reasons import Explanation, as_json_object, quote
 
 REMEDY = "keep more edges, with a lower epsilon"
 WORDS = {  # the experts
@@ -71,9 +71,8 @@ class PooledExplanation:
 
     def to_dict(self, *, changes: bool = False) -> dict[str, Any]:
         """Return the reasons as values that JSON has."""
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "graph"}
-        found: dict[str, Any] = as_json_values(own)
-        return found | {"graph": self.graph.to_dict(changes=changes)}
+        graph = self.graph.to_dict(changes=changes)
+        return as_json_object({**vars(self), "graph": graph})
 
     def to_json(self, *, changes: bool = False) -> str:
         """Return `to_dict` as a line of JSON."""
@@ -104,7 +103,6 @@ def explain_pool(
             probability = float(answer.probabilities[node, code])
             values, parts = values[code] - values[rival], parts[:, code] - parts[:, rival]
         experts = dict(zip(WORDS, np.ravel(parts).tolist(), strict=True))
-        margin = float(np.ravel(values)[0])
-        one = PooledExplanation(why.node, label, other, probability, margin, experts, why)
-        found.append(one)
+        answered = why.node, label, other, probability, float(np.ravel(values)[0])
+        found.append(PooledExplanation(*answered, experts, why))
     return found

@@ -135,13 +135,7 @@ def smooth(
 
 @dataclass(eq=False)
 class Smoothing:
-    """The map of `smooth` for one graph and one gamma, for several tables of features.
-
-    Parameters
-    ----------
-    graph, gamma, degrees, tol, random_state, n_jobs, verbose
-        As for `smooth`.
-    """
+    """The map of `smooth`, with its parameters, for several tables of features."""
 
     _constraints: ClassVar[Constraints] = {
         "gamma": GAMMA,

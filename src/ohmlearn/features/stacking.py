@@ -50,29 +50,15 @@ ALONE = 0.9  # weight of the features from which the graph is left out
 
 @dataclass
 class Stack:
-    """How experts are pooled, and how well labels that were left out are predicted.
+    """How experts are pooled, and how well labels that were left out are predicted."""
 
-    Attributes
-    ----------
-    exponents, weights : ndarray of shape (3,)
-        Of "features", "both" and "graph".
-    chosen : ndarray of int, shape (3,)
-        Which of the answers of `Experts.at_labels` are those of the three experts.
-    usable : ndarray of bool, shape (n_labels,)
-        Which labels can be left out: those that are not the only ones of their class.
-    left_out : ndarray of shape (n_labels, n_columns)
-        Answers for labels, each from a pool that has not seen the labels of its fold.
-    alone, around : ndarray of the same shape
-        The same from the features alone, and from the graph alone; NaN where no label reaches.
-    """
-
-    exponents: Floats
+    exponents: Floats  # of "features", "both" and "graph"
     weights: Floats
-    chosen: NDArray[np.int64]
-    usable: Mask
-    left_out: Floats
-    alone: Floats
-    around: Floats
+    chosen: NDArray[np.int64]  # the answers of `Experts.at_labels` that are those of the three
+    usable: Mask  # labels that can be left out, as they are not the only ones of their class
+    left_out: Floats  # answers for labels, from a pool that has not seen the labels of their fold
+    alone: Floats  # the same from the features alone
+    around: Floats  # from the graph alone; NaN where no label reaches
 
     def leave_graph_out(self) -> None:
         """Let the features alone answer."""
@@ -328,18 +314,9 @@ def _of_features(experts: Experts) -> float:
 class FeatureAnswer:
     """What a stack of experts says of all nodes; nothing of it changes.
 
-    Attributes
-    ----------
-    problem, experts, stack
-    use : GraphUse
-    values : ndarray of shape (n_nodes, n_columns)
-        The pooled answers; labelled nodes keep their labels.
-    parts : ndarray of shape (3, n_nodes, n_columns)
-        What each expert adds to them.
-    alone : ndarray of bool
-        Nodes that the estimator on own features answers, not the pool.
-    reached, answered : ndarray of bool
-        As those of `GraphFeatureClassifier`.
+    `values` are the pooled answers, in which labelled nodes keep their labels, and `parts` what
+    each expert adds to them. `alone` are the nodes that the estimator on own features answers, not
+    the pool. `reached` and `answered` are those of `GraphFeatureClassifier`.
     """
 
     def __init__(self, problem: FeatureProblem, experts: Experts, cv: Folds) -> None:

@@ -17,21 +17,13 @@ FAINT = 20.0
 class TimeView:
     """Which edges count, and how much.
 
-    Parameters
-    ----------
-    at : float, optional
-        The time of the view; with a half-life, an edge of time t has the weight
-        w 2^(-(at - t) / half_life). An edge that is later, or older than 40 half-lives, does not
-        count.
-    half_life : float, optional
-        Needs `at`.
-    since : float, optional
-        Earlier edges do not count. Not together with a half-life.
+    With a half-life, an edge of time t has the weight w 2^(-(at - t) / half_life). An edge that is
+    later, or older than 40 half-lives, does not count.
     """
 
-    at: float | None = None
-    half_life: float | None = None
-    since: float | None = None
+    at: float | None = None  # the time of the view
+    half_life: float | None = None  # needs `at`
+    since: float | None = None  # earlier edges do not count; not together with a half-life
 
     @property
     def earliest(self) -> float:

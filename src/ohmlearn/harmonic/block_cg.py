@@ -24,23 +24,10 @@ DONE, DEPENDENT = 1e-28, 1e-12
 class BlockCG:
     """The state of the iteration on A x = b, A and M symmetric and positive.
 
-    Parameters
-    ----------
-    residual : ndarray of shape (n, n_columns)
-        b - A x at the start: b itself, if that is at x = 0.
-    precondition : callable
-        Multiplies by M^-1.
-    x : ndarray of the shape of b, optional
-        The start; 0 by default.
-
-    Attributes
-    ----------
-    x : ndarray of the shape of b
-    residual : ndarray of the shape of b
-        b - A x, from the products taken.
-    gram : ndarray of shape (n_columns, n_columns)
-        residual' M^-1 residual. The energy of the errors, residual' A^-1 residual, is at most this
-        over the smallest eigenvalue of M^-1 A (`smallest_quotient`).
+    It starts at `x`, by default 0, with the `residual` b - A x, which is later computed from the
+    products taken. `precondition` multiplies by M^-1. `gram` is residual' M^-1 residual: the energy
+    of the errors, residual' A^-1 residual, is at most this over the smallest eigenvalue of M^-1 A
+    (`smallest_quotient`).
     """
 
     def __init__(self, residual: Floats, precondition: Operator, x: Floats | None = None) -> None:

@@ -28,20 +28,12 @@ PRECONDITIONER_TOL = 1e-6
 
 
 class Influence(NamedTuple):
-    """Rows of the matrix that maps labels to scores, one column for each explained node.
+    """Rows of the matrix that maps labels to scores, one column for each explained node."""
 
-    Attributes
-    ----------
-    rows, centred : ndarray of shape (n_nodes, n_explained)
-        R_vj: what a label of weight and value 1 at node j adds to the score of node v; and to the
-        difference of this score from the mean of its component.
-    potentials : ndarray of the same shape
-        K e_v. If a current of 1 enters at v and leaves through the labels, these are the
-        potentials: the edge (p, q) carries c w (x_p - x_q), and label j takes s_j x_j of it.
-    """
-
-    rows: Floats
-    centred: Floats
+    rows: Floats  # R_vj: what a label of weight and value 1 at node j adds to the score of node v
+    centred: Floats  # and to the difference of this score from the mean of its component
+    # K e_v. If a current of 1 enters at v and leaves through the labels, these are the potentials:
+    # the edge (p, q) carries c w (x_p - x_q), and label j takes s_j x_j of it.
     potentials: Floats
 
 

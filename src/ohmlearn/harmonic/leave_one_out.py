@@ -100,17 +100,9 @@ def respond(
 def leave_out_labels(
     system: HFSSystem, f: Floats, mu: Floats, average: Floats, degrees: Floats, responses: Responses
 ) -> LeftOut:
-    """Return leave-one-out scores.
+    """Return leave-one-out scores, from the scores f of all nodes and their multipliers mu.
 
-    Parameters
-    ----------
-    system : HFSSystem
-    f, mu : ndarray
-        Scores of all nodes, and their multipliers.
-    average : ndarray of shape (n_left_out, n_columns)
-        Means of f over the neighbours of the nodes, from `average_around`.
-    degrees : ndarray of shape (n_nodes,)
-    responses : Responses
+    `average` are the means of f over the neighbours of the nodes left out, from `average_around`.
     """
     labels = responses.labels
     nodes, values = system.labelled[labels], system.values[labels]
