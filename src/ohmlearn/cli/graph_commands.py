@@ -150,9 +150,8 @@ def write_sparsifier(options: cli.Options) -> None:
         "--eta", type=cli.fraction, default=0.05, group="Method", common=True,
         help="Largest relative gap between bounds and estimates.",
     ),
-    cli.option(
-        "--confidence", type=cli.fraction, default=0.999, group="Method", common=True,
-        help="Probability of the bounds.",
+    cli.method_option(
+        "--confidence", type=cli.fraction, default=0.999, help="Probability of the bounds."
     ),
     cli.option(
         "--max-passes", type=click.IntRange(min=1), group="Method", common=True,
@@ -184,15 +183,9 @@ def certify(h: str, **options: Any) -> None:
     if forgetting.needs_times:
         with phase("finding the latest time"):
             sparsifier.view = forgetting.view_of(edges)
-    found = measure(
-        edges,
-        sparsifier,
-        eta=options["eta"],
-        confidence=options["confidence"],
-        max_passes=options["max_passes"],
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-    )
+    how = {name: options[name] for name in ("eta", "confidence", "max_passes")}
+    how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
+    found = measure(edges, sparsifier, **how)
     if options["as_json"]:
         names = [field.name for field in fields(found) if field.name != "nodes"]
         figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}
@@ -214,9 +207,8 @@ def certify(h: str, **options: Any) -> None:
         "--rtol", type=cli.fraction, default=0.2, group="Method", common=True,
         help="Relative error of 95 in 100 estimates.",
     ),
-    cli.option(
-        "--exact", is_flag=True, group="Method", common=True,
-        help="Solve for each answer instead of estimating it.",
+    cli.method_option(
+        "--exact", is_flag=True, help="Solve for each answer instead of estimating it."
     ),
     cli.SEED,
     cli.THREADS,
@@ -289,9 +281,8 @@ def _read_pairs(path: str, kinds: tuple[str, ...]) -> list[str]:
 @cli.takes_edges(
     cli.OUTPUT,
     cli.CSV_SAFE,
-    cli.option(
-        "--tol", type=cli.fraction, default=1e-8, group="Method", common=True,
-        help="Relative residual to reach.",
+    cli.method_option(
+        "--tol", type=cli.fraction, default=1e-8, help="Relative residual to reach."
     ),
     cli.SEED,
     cli.THREADS,

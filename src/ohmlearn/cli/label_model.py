@@ -152,16 +152,8 @@ def make_parameters(
 ) -> "HFSParameters":
     """Return the parameters that the options describe; those of the model may be absent.
 
-    Parameters
-    ----------
-    options : dict
-    stream : Edges, optional
-        The edges; None for a state, whose edges cannot be read again.
-    labels : FileLabels, optional
-    times : dict
-        The parameters about time.
-    classes : iterable
-        Those of a state, for which --memory has room; by default those of the labels.
+    There is no `stream` for a state, whose edges cannot be read again; `times` are parameters.
+    With --memory there is room for the `classes`, by default those of the labels.
     """
     from ohmlearn.cli.memory_budget import within_memory
     from ohmlearn.estimators.problem import HFSParameters
@@ -173,13 +165,8 @@ def make_parameters(
     if not classes and labels is not None:
         classes = labels.classes()
     limited = within_memory(options, stream, passes, classes, labels or ())
-    given = {
-        "epsilon": options["epsilon"],
-        "max_edges": limited["max_edges"],
-        "passes": passes,
-        "random_state": options["seed"],
-        "n_jobs": options["threads"],
-    }
+    given = {"epsilon": options["epsilon"], "max_edges": limited["max_edges"], "passes": passes}
+    given |= {"random_state": options["seed"], "n_jobs": options["threads"]}
     chosen = model_choices(options, labels or {})
     return HFSParameters.check("HFSClassifier", given | chosen | times)
 
@@ -241,25 +228,18 @@ def check_feature_options(options: Options) -> None:
             raise click.UsageError(f"--method {method} needs --features")
         return
     gamma, passes = options["gamma"], options["passes"]
+    no, alone = "cannot be used with --features", "is about labels from the edges alone"
     for is_wrong, why in (
         (options["features_file"] == "-", "--features cannot be read from a pipe; give a file"),
-        (
-            options.get("cluster"),
-            "--cluster cannot be used with --features: features are joined in one process",
-        ),
+        (options.get("cluster"), f"--cluster {no}: features are joined in one process"),
         (
             options.get("memory"),
-            "--memory cannot be used with --features: the memory for features is not known; give "
-            "--max-edges",
+            f"--memory {no}: the memory for features is not known; give --max-edges",
         ),
-        (
-            method in METHODS,
-            f"--method {method} is about labels from the edges alone; leave it out with --features",
-        ),
+        (method in METHODS, f"--method {method} {alone}; leave it out with --features"),
         (
             was_given("normalization"),
-            "--option normalization= is about labels from the edges alone; leave it out with "
-            "--features",
+            f"--option normalization= {alone}; leave it out with --features",
         ),
         (
             gamma is not None and not 0 <= gamma <= MOST_GAMMA,

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from ohmlearn.edge_log import EdgeLog
 
 folder_argument = click.argument("folder", type=click.Path(file_okay=False))
-MISSING = cli.option(
-    "--missing", type=click.Choice(["warn", "raise", "ignore"]), default="warn", group="Method",
-    common=True,
+MISSING = cli.method_option(
+    "--missing", type=click.Choice(["warn", "raise", "ignore"]), default="warn",
     help="What to do if no edge matches a request. With raise, nothing is removed then.",
 )  # fmt: skip
 
@@ -61,9 +60,8 @@ def append(folder: str, **options: Any) -> None:
 @log.command()
 @folder_argument
 @cli.takes_edges(
-    cli.option(
-        "--by-weight", is_flag=True, group="Method", common=True,
-        help="Remove only edges with the weight of the row.",
+    cli.method_option(
+        "--by-weight", is_flag=True, help="Remove only edges with the weight of the row."
     ),
     MISSING,
 )  # fmt: skip
@@ -93,8 +91,7 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
         times = np.concatenate(t) if t else None
         with phase("removing edges"):
             found = edge_log.remove(u, v, weights, times, missing=missing)
-        figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
-        _report(edge_log, figures)
+        _report(edge_log, {"n_removed": found.n_removed, "n_missing": len(found.missing)})
 
 
 @log.command()
@@ -123,8 +120,7 @@ def remove_nodes(
                 raise ValueError(f"node ids of {folder} are integers: {error}") from None
         with phase("removing edges"):
             found = edge_log.remove_nodes(ids, missing=missing)
-        figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
-        _report(edge_log, figures)
+        _report(edge_log, {"n_removed": found.n_removed, "n_missing": len(found.missing)})
 
 
 @log.command()
@@ -187,11 +183,10 @@ def _open(folder: str, epsilon: float | None = None, seed: int | None = None) ->
     from ohmlearn.edge_log import EdgeLog
     from ohmlearn.reading.file_names import is_log
 
-    if is_log(folder):
-        return EdgeLog(folder, epsilon=epsilon)
-    if seed is None:
+    exists = is_log(folder)
+    if not exists and seed is None:
         raise FileNotFoundError(f"{folder} is not a log; make one with: ohmlearn log append")
-    return EdgeLog(folder, epsilon=epsilon, random_state=seed)
+    return EdgeLog(folder, epsilon=epsilon, random_state=None if exists else seed)
 
 
 def _report(edge_log: "EdgeLog", figures: dict[str, int]) -> None:

@@ -46,7 +46,7 @@ class OneLineErrors(Commands):
         try:
             with warnings.catch_warnings(), _visible_errors():
                 warnings.simplefilter("always", UserWarning)  # those meant for users
-                warnings.showwarning = _Warnings(partial(self._command, ctx))
+                warnings.showwarning = _print_warnings(partial(self._command, ctx))
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -109,26 +109,25 @@ def _visible_errors() -> Iterator[None]:
         raise
 
 
-class _Warnings:
-    """Prints each warning once, in one line; none with --quiet, an object with --json."""
+def _print_warnings(command: Callable[[], click.Command | None]) -> Callable[..., None]:
+    """Return what prints each warning once; none with --quiet, an object with --json."""
+    told: set[str] = set()
 
-    def __init__(self, command: Callable[[], click.Command | None]) -> None:
-        self._command = command
-        self._told: set[str] = set()
-
-    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if isinstance(message, DeprecationWarning):  # for developers, even if a UserWarning as well
             return
         context = click.get_current_context(silent=True)  # there is none in other threads
         options = context.params if context else {}
-        text = _one_line(message, self._command())
-        if text in self._told or options.get("quiet"):
+        text = _one_line(message, command())
+        if text in told or options.get("quiet"):
             return
-        self._told.add(text)
+        told.add(text)
         if options.get("as_json"):
             click.echo(json.dumps({"warning": text}), err=True)
         else:
             tell(f"Warning: {text}")
+
+    return show
 
 
 def _one_line(error: Exception | str, command: click.Command | None) -> str:

@@ -35,13 +35,7 @@ NOT_ON_CLUSTERS = {
 class Forgetting:
     """Which edges count: what --half-life, --horizon and --since ask for.
 
-    Attributes
-    ----------
-    needs_times : bool
-    parameters : dict
-        Of a sparsifier.
-    moment : dict
-        The moment for which a snapshot of it is asked.
+    `parameters` are of a sparsifier, and `moment` is the one for which a snapshot of it is asked.
     """
 
     def __init__(self, options: Options) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -15,22 +16,14 @@ Options = dict[str, Any]  # the options of a command, by the names of its parame
 GROUPS = ("Input", "Output", "Method", "Time", "Continue", "Server", "Kafka", "Machine", "Options")
 # Options of earlier versions, and what to use instead.
 RENAMED = {
-    "--source-col": "--from",
-    "--target-col": "--to",
-    "--weight-col": "--weight",
-    "--node-col": "--read-labels node=",
-    "--label-col": "--read-labels label=",
-    "--format": "--read format=",
-    "--id-type": "--read id_type=",
-    "--header": "--read header=yes",
-    "--no-header": "--read header=no",
-    "--delimiter": "--read delimiter=",
-    "--comment": "--read comment=",
-    "--normalization": "--option normalization=",
-    "--csv-safe": "--option csv_safe=yes",
-    "--scheme": "--option scheme=",
-    "--constants": "--option constants=",
-}
+    "--source-col": "--from", "--target-col": "--to", "--weight-col": "--weight",
+    "--node-col": "--read-labels node=", "--label-col": "--read-labels label=",
+    "--format": "--read format=", "--id-type": "--read id_type=",
+    "--header": "--read header=yes", "--no-header": "--read header=no",
+    "--delimiter": "--read delimiter=", "--comment": "--read comment=",
+    "--normalization": "--option normalization=", "--csv-safe": "--option csv_safe=yes",
+    "--scheme": "--option scheme=", "--constants": "--option constants=",
+}  # fmt: skip
 
 
 class Option(click.Option):
@@ -64,10 +57,7 @@ class Option(click.Option):
 class KeyValues(Option):
     """An option KEY=VALUE that may be repeated; each key sets a parameter of the command.
 
-    Parameters
-    ----------
-    keys : dict
-        For each key: the name of the parameter, a type of click, and the default.
+    `keys` has for each key the name of the parameter, a type of click, and the default.
     """
 
     def __init__(self, *names: Any, keys: dict[str, tuple[str, Any, Any]], **more: Any) -> None:
@@ -100,10 +90,8 @@ class Grouped(click.Command):
         except click.NoSuchOption as error:
             if error.option_name not in RENAMED:
                 raise
-            now = RENAMED[error.option_name]
-            raise click.UsageError(
-                f"{error.option_name} is no option now; use {now}", ctx
-            ) from None
+            what = f"{error.option_name} is no option now; use {RENAMED[error.option_name]}"
+            raise click.UsageError(what, ctx) from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with ``--help-all`` if there are options that are not common."""
@@ -152,6 +140,9 @@ Command = Callable[..., Any]
 def option(*names: str, **more: Any) -> Callable[[Command], Command]:
     """Return a decorator that adds an option; `more` may have `group` and `common`."""
     return click.option(*names, cls=more.pop("cls", Option), **more)
+
+
+method_option = partial(option, group="Method", common=True)
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -243,12 +234,9 @@ def _as_names(text: str) -> list[str]:
 
 # Of the libraries that numpy and scipy may be built with.
 LIMITS = (
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
+    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "OMP_NUM_THREADS",
-)
+)  # fmt: skip
 
 
 def _usable_cores() -> int:
@@ -274,10 +262,7 @@ def _choose_threads(context: click.Context, _: click.Parameter, threads: int) ->
 # The options. Those of READING set the fields of ReadOptions.
 
 
-def _column(flag: str, name: str, what: str) -> Callable[[Command], Command]:
-    return option(
-        flag, name, type=as_column, metavar="COLUMN", group="Input", common=True, help=what
-    )
+_column = partial(option, type=as_column, metavar="COLUMN", group="Input", common=True)
 
 
 READ_EDGES = {
@@ -289,15 +274,17 @@ READ_EDGES = {
     "latest": ("latest", as_moment, None),
 }
 READING = (
-    _column("--from", "source_col", "Column of one end of an edge: a name, or a position from 0."),
-    _column("--to", "target_col", "Column of the other end."),
-    option(
-        "--weight", "weight_col", type=_as_weight, metavar="COLUMN", group="Input", common=True,
+    _column(
+        "--from", "source_col", help="Column of one end of an edge: a name, or a position from 0."
+    ),
+    _column("--to", "target_col", help="Column of the other end."),
+    _column(
+        "--weight", "weight_col", type=_as_weight,
         help="Column of the weights, or a function of it: amount:log is log(1 + amount), "
         "amount:sqrt its square root, and amount:cap=0.99 at most its 0.99 quantile among the "
         "first 100,000 edges. With none, all weights are 1.",
     ),
-    _column("--time", "time", "Column of the times: numbers, or dates such as 2026-03-31."),
+    _column("--time", help="Column of the times: numbers, or dates such as 2026-03-31."),
     option(
         "--where", group="Input", metavar="CONDITION",
         help="Read only rows that satisfy a condition, such as \"amount > 10 and type = 'buy'\".",
@@ -353,9 +340,7 @@ CSV_SAFE = option(
 def epsilon_option(default: float, *, common: bool = False) -> Callable[[Command], Command]:
     """Return the option ``--epsilon``, whose default depends on what the result is."""
     text = "Accuracy of the sparsifier: a smaller number keeps more edges."
-    return option(
-        "--epsilon", type=fraction, default=default, group="Method", common=common, help=text
-    )
+    return method_option("--epsilon", type=fraction, default=default, common=common, help=text)
 
 
 MAX_EDGES = option(

@@ -1,5 +1,6 @@
 """The demo, and the commands of the Sparse-HFS paper: its experiment, sparsifier and bound."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ohmlearn.cli.outputs import check_outputs
 POINTS = click.option(
     "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
 )
+number = partial(cli.method_option, type=float)
 SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling."
 )
@@ -114,14 +116,12 @@ def _make_default_folder(output: Path, folder: Path) -> None:
 @cli.takes_edges(
     cli.OUTPUT,
     cli.CSV_SAFE,
-    cli.option(
-        "--n-nodes", type=click.IntRange(min=1), required=True, group="Method", common=True,
-        help="The number n of nodes.",
+    cli.method_option(
+        "--n-nodes", type=click.IntRange(min=1), required=True, help="The number n of nodes."
     ),
     cli.epsilon_option(EPSILON, common=True),
-    cli.option(
+    cli.method_option(
         "--constants", type=click.Choice(["practical", "theory"]), default="practical",
-        group="Method", common=True,
         help="With theory, take the N copies of each edge that the paper prints; with practical, a "
         "tenth of them.",
     ),
@@ -142,42 +142,25 @@ def sparsify(**options: Any) -> None:
 
 @paper.command()
 @cli.takes_edges(
-    cli.option(
-        "--error", "empirical_error", type=float, required=True, group="Method", common=True,
+    number(
+        "--error", "empirical_error", required=True,
         help="Mean squared error of stable-HFS on the labelled nodes.",
     ),
-    cli.option(
-        "--labelled", "n_labelled", type=int, required=True, group="Method", common=True,
-        help="The number l of labelled nodes.",
+    number(
+        "--labelled", "n_labelled", type=int, required=True, help="The number l of labelled nodes."
     ),
-    cli.option(
-        "--unlabelled", "n_unlabelled", type=int, group="Method", common=True,
+    number(
+        "--unlabelled", "n_unlabelled", type=int,
         help="The number u of other nodes. Default: that of EDGES.",
     ),
-    cli.option(
-        "--gamma", type=float, default=1.0, group="Method", common=True,
-        help="Regularisation of stable-HFS.",
+    number("--gamma", default=1.0, help="Regularisation of stable-HFS."),
+    number("--lambda-1", help="Second smallest eigenvalue of L. Default: that of EDGES."),
+    number("--lambda-n", help="Largest eigenvalue of L. Default: that of EDGES."),
+    number(
+        "--epsilon", default=0.0, help="Accuracy of the sparsifier; 0 means that there is none."
     ),
-    cli.option(
-        "--lambda-1", type=float, group="Method", common=True,
-        help="Second smallest eigenvalue of L. Default: that of EDGES.",
-    ),
-    cli.option(
-        "--lambda-n", type=float, group="Method", common=True,
-        help="Largest eigenvalue of L. Default: that of EDGES.",
-    ),
-    cli.option(
-        "--epsilon", type=float, default=0.0, group="Method", common=True,
-        help="Accuracy of the sparsifier; 0 means that there is none.",
-    ),
-    cli.option(
-        "--label-bound", type=float, default=1.0, group="Method", common=True,
-        help="The number k, the largest label.",
-    ),
-    cli.option(
-        "--delta", type=float, default=0.05, group="Method", common=True,
-        help="Probability that the bound fails.",
-    ),
+    number("--label-bound", default=1.0, help="The number k, the largest label."),
+    number("--delta", default=0.05, help="Probability that the bound fails."),
     cli.SEED,
     cli.THREADS,
     required=False,

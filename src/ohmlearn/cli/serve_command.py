@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,42 +31,37 @@ if TYPE_CHECKING:
 
 file_path = click.Path(exists=True, dir_okay=False)
 STORED = ("half_life", "horizon", "epsilon", "seed")  # when FOLDER is made
+server = partial(cli.option, group="Server")
+kafka = partial(cli.option, group="Kafka", needs="--kafka")
 SERVER = (
-    cli.option(
-        "--host", default="127.0.0.1", metavar="ADDRESS", group="Server", common=True,
+    server(
+        "--host", default="127.0.0.1", metavar="ADDRESS", common=True,
         help="Address to listen at. Others than this one need tokens.",
     ),
-    cli.option(
-        "--port", type=click.IntRange(0, 65535), default=8377, group="Server", common=True,
+    server(
+        "--port", type=click.IntRange(0, 65535), default=8377, common=True,
         help="Port to listen at; 0 means any free one.",
     ),
-    cli.option(
-        "--token-file", type=file_path, group="Server", common=True,
+    server(
+        "--token-file", type=file_path, common=True,
         help='File that says who may ask, with lines "read TOKEN" and "write TOKEN".',
     ),
-    cli.option(
-        "--allow-host", multiple=True, metavar="NAME", group="Server",
+    server(
+        "--allow-host", multiple=True, metavar="NAME",
         help="Another name of this server, if it has no tokens; may be repeated.",
     ),
-    cli.option("--ssl-certfile", type=file_path, group="Server", help="Certificate, for HTTPS."),
-    cli.option(
-        "--ssl-keyfile", type=file_path, group="Server", needs="--ssl-certfile",
-        help="Key of the certificate.",
+    server("--ssl-certfile", type=file_path, help="Certificate, for HTTPS."),
+    server(
+        "--ssl-keyfile", type=file_path, needs="--ssl-certfile", help="Key of the certificate."
     ),
-    cli.option(
-        "--check", is_flag=True, group="Server", common=True,
-        help="Only read and check all files of FOLDER.",
-    ),
-    cli.option(
-        "--backup", metavar="DEST", group="Server", common=True,
-        help="Only copy FOLDER, which may be in use.",
-    ),
-    cli.option(
-        "--demo", is_flag=True, group="Server", common=True,
+    server("--check", is_flag=True, common=True, help="Only read and check all files of FOLDER."),
+    server("--backup", metavar="DEST", common=True, help="Only copy FOLDER, which may be in use."),
+    server(
+        "--demo", is_flag=True, common=True,
         help="Replay a stream that drifts. Needs no FOLDER.",
     ),
-    cli.option(
-        "--log-format", type=click.Choice(["json", "text"]), default="text", group="Server",
+    server(
+        "--log-format", type=click.Choice(["json", "text"]), default="text",
         help="Format of the lines on the standard error.",
     ),
 )  # fmt: skip
@@ -115,22 +111,12 @@ ANSWERS = (
     ),
 )  # fmt: skip
 KAFKA = (
-    cli.option(
-        "--kafka", metavar="HOST:PORT,...", group="Kafka", needs="--topic",
-        help="Read edges from these brokers.",
+    kafka(
+        "--kafka", metavar="HOST:PORT,...", needs="--topic", help="Read edges from these brokers."
     ),
-    cli.option(
-        "--topic", multiple=True, group="Kafka", needs="--kafka",
-        help="Topic to read; may be repeated.",
-    ),
-    cli.option(
-        "--kafka-group", group="Kafka", needs="--kafka",
-        help="Consumer group. Default: one for the folder.",
-    ),
-    cli.option(
-        "--kafka-config", type=file_path, group="Kafka", needs="--kafka",
-        help="File of properties of librdkafka.",
-    ),
+    kafka("--topic", multiple=True, help="Topic to read; may be repeated."),
+    kafka("--kafka-group", help="Consumer group. Default: one for the folder."),
+    kafka("--kafka-config", type=file_path, help="File of properties of librdkafka."),
     cli.option(
         "--kafka-format", type=click.Choice(["json", "arrow"]), default="json", group="Kafka",
         help="Format of the messages.",
@@ -243,13 +229,9 @@ def _as_duration(name: str, given: str | float | None) -> str | float | None:
     """Return a duration; "10m" is minutes, as everybody would expect."""
     from ohmlearn.checks.times import check_duration
 
-    if (
-        isinstance(given, str)
-        and given.endswith("m")
-        and isinstance(cli.as_moment(given[:-1]), float)
-    ):
-        given += "in"
     found = cli.as_moment(given) if isinstance(given, str) else given
+    if isinstance(found, str) and isinstance(cli.as_moment(found.removesuffix("m")), float):
+        found += "in"
     if found is not None:
         check_duration(name, found)
     return found
@@ -264,18 +246,15 @@ def _read_kafka(options: cli.Options) -> "Callable[[Service], Callable[[], None]
     require_extra("confluent_kafka", "serve")
     from ohmlearn.serve.kafka_consumer import Consumer, read_config
 
-    config = read_config(options["kafka_config"]) if options["kafka_config"] else None
+    file = options["kafka_config"]
+    how = {
+        "bootstrap": options["kafka"], "topics": list(options["topic"]),
+        "group": options["kafka_group"], "form": options["kafka_format"],
+        "config": read_config(file) if file else None,
+    }  # fmt: skip
 
     def start(service: "Service") -> Callable[[], None]:
-        consumer = Consumer(
-            service,
-            bootstrap=options["kafka"],
-            topics=list(options["topic"]),
-            group=options["kafka_group"],
-            form=options["kafka_format"],
-            config=config,
-        )
-        service.kafka = consumer
+        service.kafka = consumer = Consumer(service, **how)
         consumer.start()
         return consumer.stop
 

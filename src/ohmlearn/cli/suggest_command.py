@@ -49,9 +49,8 @@ existing_file = click.Path(exists=True, dir_okay=False)
         "of nodes in the graph decides.",
     ),
     cli.READ_LABELS,
-    cli.option(
-        "-k", "--count", type=click.IntRange(min=1), default=20, group="Method", common=True,
-        help="Number of nodes to suggest.",
+    cli.method_option(
+        "-k", "--count", type=click.IntRange(min=1), default=20, help="Number of nodes to suggest."
     ),
     cli.option(
         "--exclude", type=existing_file, group="Input", common=True,
@@ -187,8 +186,7 @@ def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
     if unknown:
         what = f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge"
         warn(f"{what}, such as {unknown[0]!r}")
-    known: list[Any] = ids.tolist()
-    return known
+    return list(ids.tolist())
 
 
 def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[str, Any]:
