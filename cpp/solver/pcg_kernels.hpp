@@ -5,7 +5,6 @@
 #include "solver/approx_cholesky.hpp"
 #include "solver/matrix.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -67,10 +66,6 @@ OHM_INLINE Row<Value, Width> product_row(const Matrix& a, const Weight* weight, 
       for (int k = 0; k < kStrands; ++k) strand[k] += term(e + k);
     }
     for (int k = 0; k < kStrands; ++k) sum += strand[k];
-    if constexpr (Width == 1) {  // without branches, which would be mispredicted once a row
-      for (int k = 0; k + 1 < kStrands; ++k) sum += static_cast<Value>(e + k < end) * term(std::min(e + k, end - 1));
-      e = end;
-    }
   }
   for (; e < end; ++e) sum += term(e);
   if (!a.ground.empty()) sum += static_cast<Value>(a.ground[i]) * here;
