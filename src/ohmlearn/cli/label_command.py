@@ -94,7 +94,7 @@ OUTPUT_OPTIONS = (
         help="Write a page about the result to this file.",
     ),
     cli.option(
-        "--review", is_flag=True, group="Output", common=True,
+        "--review", is_flag=True, group="Output",
         help="Print how many nodes of each class are above a probability, about how many of them "
         "are right, and the surest and the least sure nodes. A page of --report has all this.",
     ),

@@ -631,9 +631,10 @@ def _support(
     """Return dm / dw of pairs; a term has whether it is a walk, its scale, g and phi."""
     total = np.zeros(len(u))
     for is_walk, scale, g, phi in terms:
-        total -= scale * (g[u] - g[v]) * (phi[u] - phi[v])
+        a, b, c, d = g[u], g[v], phi[u], phi[v]
+        total -= scale * (a - b) * (c - d)
         if is_walk:  # the degrees in D + gamma L change, too
-            total -= g[u] * phi[u] + g[v] * phi[v]
+            total -= a * c + b * d
     return total
 
 
