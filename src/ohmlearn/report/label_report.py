@@ -40,6 +40,12 @@ N_SUGGESTED = 20
 N_LISTED = 10  # nodes of a class
 MOST_TIES = 3  # components of the same size that are listed one by one
 MORE_COLOURS = (*COLOURS, "#c2577c", "#b8a02e", "#4bb3c4", "#7a5c3e", "#6f7fd6", "#a3b84f")
+RELIABILITY = (
+    "Reliability of the probabilities. {} labels were predicted, each without itself, and grouped "
+    "by the probability of the prediction. The height of a dot is the fraction of right ones, with "
+    "a 95% interval; its size shows how many labels the group has. On the dashed line, "
+    "probabilities mean what they say; above it, labels are better than that."
+)
 Floats = NDArray[np.float64]
 
 
@@ -135,7 +141,8 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
     if summary["accuracy_estimate"] is not None:
         left_out = judge_left_out(answer)
         groups = group_by_probability(*left_out[:3])
-        report.add_figure(draw_reliability(groups), _describe_reliability(groups))
+        n_labels = sum(group.n_labels for group in groups)
+        report.add_figure(draw_reliability(groups), RELIABILITY.format(n_labels))
         by_class = sorted(group_labels(*left_out), key=lambda group: -group.n_labels)
         report.add_table(
             ["answer", "left-out labels", "mean probability", "right", "95% interval"],
@@ -162,17 +169,6 @@ def draw_reliability(groups: list[Group]) -> Any:
     style_axes(axes, xlabel="probability of the label", ylabel="fraction of right labels")
     axes.set(xlim=(0, 1), ylim=(-0.03, 1.05))
     return figure
-
-
-def _describe_reliability(groups: list[Group]) -> str:
-    """Return the caption of the reliability diagram."""
-    n_labels = sum(group.n_labels for group in groups)
-    return (
-        f"Reliability of the probabilities. {n_labels} labels were predicted, each without itself, "
-        f"and grouped by the probability of the prediction. The height of a dot is the fraction of "
-        f"right ones, with a 95% interval; its size shows how many labels the group has. On the "
-        f"dashed line, probabilities mean what they say; above it, labels are better than that."
-    )
 
 
 def _facts(summary: dict[str, Any]) -> list[list[str]]:

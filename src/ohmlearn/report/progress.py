@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,12 +19,10 @@ SURE = 0.05  # fraction of a pass after which its own speed is known better than
 def peak_memory() -> int:
     """Return the peak memory of this process in bytes."""
     # Avoid ru_maxrss on Linux, where a child process starts with the value of its parent.
-    try:
+    with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    except OSError:
-        pass
     if sys.platform == "win32":
         return _peak_on_windows()
     import resource

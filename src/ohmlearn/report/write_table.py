@@ -184,13 +184,7 @@ def _parts(column: Column) -> Iterator[NDArray[Any]]:
 
 
 def _without_formulas(row: Iterable[Any]) -> list[Any]:
-    """Return cells that spreadsheets do not interpret as formulas.
-
-    Examples
-    --------
-    >>> _without_formulas(["=1+1", "-1", "a=b", -2])
-    ["'=1+1", '-1', 'a=b', -2]
-    """
+    """Return cells that spreadsheets do not interpret as formulas, such as '=1+1 for =1+1."""
     return [
         f"'{x}" if isinstance(x, str) and FORMULA.match(x) and not NUMBER.fullmatch(x) else x
         for x in row

@@ -290,7 +290,7 @@ class Database:
             if rows:
                 marks = ", ".join("?" * len(rows[0]))
                 connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            for counted in {"labels", table}:
+            for counted in {"labels", table}:  # that of labels says whether answers are old
                 self._count(connection, f"{counted}_version")
         return n_deleted
 
@@ -399,10 +399,9 @@ class Database:
 
     # Numbers.
 
-    def get(self, name: str, default: int = 0) -> int:
-        """Return a number that was stored by name."""
-        value = self._get(name)
-        return default if value is None else int(value)
+    def get(self, name: str) -> int:
+        """Return a number that was stored by name; 0 if there is none."""
+        return int(self._get(name) or 0)
 
     def _get(self, name: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()

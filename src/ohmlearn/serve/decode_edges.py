@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ohmlearn import _core
-from ohmlearn.checks.times import tomorrow
 from ohmlearn.errors import InputError, Place, Setting, SourceError, query_style, render
 from ohmlearn.nodes.node_ids import (
     Ids,
@@ -74,17 +73,12 @@ class SecondsRule(TimeRule):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_known = True
+        self.is_known, self.unit = True, "s"
 
     def limit(self, source: str, t: Any, is_date: bool) -> float:
         """Return the latest time accepted."""
         self.unit = "date" if is_date else "s"
         return self.latest
-
-    @property
-    def latest(self) -> float:
-        """The latest time accepted."""
-        return tomorrow()
 
     def describe_late(self) -> str:
         """Say which times are too late."""
@@ -256,6 +250,8 @@ def decode_edges(
 ) -> RawBatch:
     """Return the edges in a body: ids as int64 or `Strings`, weights, times in Unix seconds.
 
+    Any body that cannot be used raises `BadBody`.
+
     Parameters
     ----------
     body : bytes or memoryview
@@ -276,11 +272,6 @@ def decode_edges(
     weight : ScaledColumn, optional
         The column of weights, of which each edge must have one, and the function of it; the column
         "none" means that all weights are 1. By default, usual names decide.
-
-    Raises
-    ------
-    BadBody
-        For any body that cannot be used.
     """
     # Arrays may be views of the body, so it must not change.
     content = body if isinstance(body, bytes) else bytes(body)

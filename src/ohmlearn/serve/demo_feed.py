@@ -116,11 +116,8 @@ def run_feeder(
     n_batches, next_move = 0, MOVE_SECONDS
     while not stop.is_set():
         u, v = people.talk(EVENTS_PER_SECOND // BATCHES_PER_SECOND)
-        batch = RawBatch(
-            encode_strings([names[person] for person in u.tolist()]),
-            encode_strings([names[person] for person in v.tolist()]),
-            t=np.full(u.size, clock()),
-        )
+        us, vs = (encode_strings([names[person] for person in side.tolist()]) for side in (u, v))
+        batch = RawBatch(us, vs, t=np.full(u.size, clock()))
         try:
             service.submit(batch).result()
             if n_batches == 0:

@@ -111,8 +111,7 @@ class GraphMap:
 
         The rate of a node is close to 1 if it has edges that count, and 0.001 if it has none.
         """
-        degrees = graph.degrees
-        n_nodes = graph.n_nodes
+        degrees, n_nodes = graph.degrees, graph.n_nodes
         if n_nodes == 0:
             return np.zeros(0, dtype=np.int64)
         rates = 0.001 + degrees / (degrees + FADED * (degrees.mean() or 1.0))
@@ -234,8 +233,7 @@ def _link(
     """Return pairs of nodes of which one is among the nearest of the other in its component."""
     n_nodes = smooth.shape[0]
     distances = cdist(smooth, smooth)
-    apart = component[:, None] != component[None, :]
-    apart |= ~has_edges[:, None]
+    apart = (component[:, None] != component[None, :]) | ~has_edges[:, None]
     np.fill_diagonal(apart, True)
     distances[apart] = np.inf
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :N_LINKS]

@@ -108,11 +108,8 @@ class Access:
         challenge = {"WWW-Authenticate": "Bearer"}
         kind, _, token = (given or "").partition(" ")
         if kind.lower() != "bearer":
-            raise Refused(
-                401,
-                "a token is needed; send the header Authorization: Bearer TOKEN",
-                headers=challenge,
-            )
+            message = "a token is needed; send the header Authorization: Bearer TOKEN"
+            raise Refused(401, message, headers=challenge)
         scope = tokens.scope_of(token.strip())
         if scope is None:
             raise Refused(401, "the token is not known", headers=challenge)
@@ -137,18 +134,12 @@ class Access:
             here = headers.get("host", "").lower()
             foreign = origin.lower() not in (f"http://{here}", f"https://{here}")
         else:
-            foreign = site not in ("none", "same-origin")
-            if path in PUBLIC and method in READING and _follows_link(headers):
-                foreign = False
+            # The user may follow a link, which shows the page and nothing else.
+            going = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+            is_link = path in PUBLIC and method in READING and going == ("navigate", "document")
+            foreign = site not in ("none", "same-origin") and not is_link
         if foreign:
             raise Refused(403, "requests from pages of other sites are refused")
-
-
-def _follows_link(headers: Mapping[str, str]) -> bool:
-    """Whether the user follows a link, which shows the page and nothing else."""
-    return (
-        headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    )
 
 
 def _digest(token: str) -> bytes:

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ohmlearn.reading.table_reader import RawBatch
-from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.decode_edges import decode_edges
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.http_replies import (
@@ -53,7 +52,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 FEW_BYTES = 4 << 10  # of a body with nodes; those of larger ones are looked up with other work
 SMALL_BODY = 64 << 10  # bytes that are parsed on the event loop
-LABELS_PREFIX, WHY = b"/v1/labels/", b"/why"
+WHY = b"/why"
 MOST_LABELS = 100_000  # in one request
 
 
@@ -111,17 +110,21 @@ class Endpoints:
     # Edges.
 
     async def add_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        receipt = await self._take(request, batch_id, on_bad, is_removal=False)
-        return _show(receipt, "n_edges", "n_repeated")
+        return await self._take(request, batch_id, on_bad, "n_edges", "n_repeated")
 
     async def remove_edges(self, request: Request, batch_id: str | None, on_bad: str) -> Any:
-        receipt = await self._take(request, batch_id, on_bad, is_removal=True)
-        return _show(receipt, "n_removed", "n_missing")
+        shown = "n_removed", "n_missing"
+        return await self._take(request, batch_id, on_bad, *shown, is_removal=True)
 
     async def _take(
-        self, request: Request, batch_id: str | None, on_bad: str, *, is_removal: bool
-    ) -> Receipt:
-        """Let the service add or remove the edges in a body."""
+        self,
+        request: Request,
+        batch_id: str | None,
+        on_bad: str,
+        *shown: str,
+        is_removal: bool = False,
+    ) -> dict[str, Any]:
+        """Let the service add or remove the edges in a body; return parts of the receipt."""
         batch_id, form = batch_id_of(request, batch_id), FORMS.get(media_type(request))
         if form is None:
             raise Refused(
@@ -150,7 +153,9 @@ class Endpoints:
             batch, is_removal=is_removal, batch_id=batch_id, skip_bad=skip_bad
         )
         # Shielded: whatever becomes of this request, the batch has been accepted.
-        return await asyncio.shield(asyncio.wrap_future(future))
+        receipt = await asyncio.shield(asyncio.wrap_future(future))
+        shown += ("n_bad", "first_bad", "repeated", "operation")
+        return {name: getattr(receipt, name) for name in shown}
 
     # Labels.
 
@@ -228,8 +233,7 @@ class Endpoints:
             return await self._in_thread(pool, answer, body)
 
     def _node_of(self, request: Request, suffix: bytes = b"") -> int | str:
-        how = LABELS_PREFIX, suffix, self._service.id_kind, self._limits.id_bytes
-        return read_path_node(request, *how)
+        return read_path_node(request, suffix, self._service.id_kind, self._limits.id_bytes)
 
     # What there is to know.
 
@@ -319,9 +323,3 @@ class Endpoints:
         self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any
     ) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
-
-
-def _show(receipt: Receipt, *names: str) -> dict[str, Any]:
-    """Return what a receipt says to clients."""
-    names += ("n_bad", "first_bad", "repeated", "operation")
-    return {name: getattr(receipt, name) for name in names}

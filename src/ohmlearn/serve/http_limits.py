@@ -13,6 +13,7 @@ import asyncio
 import http
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +66,9 @@ def raise_file_limit(max_connections: int) -> int:
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        try:
+        with suppress(ValueError, OSError):  # macOS allows fewer than its hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
-        except (ValueError, OSError):  # macOS allows fewer than its hard limit
-            pass
     if soft == resource.RLIM_INFINITY:
         return max_connections
     return min(max_connections, max(16, soft - RESERVED_FILES))

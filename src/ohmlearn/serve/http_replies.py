@@ -49,8 +49,7 @@ def error_reply(error: Refused) -> JsonReply:
     """Return the answer that says what is wrong; see the schema Error."""
     about: dict[str, Any] = {"status": error.status, "message": error.render(query_style)}
     about["remedy"] = None if error.remedy is None else render(error.remedy, query_style)
-    for name in ("parameter", "value", "row", "retry_after"):
-        about[name] = getattr(error, name)
+    about |= {name: getattr(error, name) for name in ("parameter", "value", "row", "retry_after")}
     headers = dict(error.headers)
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))  # whole seconds
@@ -163,11 +162,8 @@ async def watch(service: Service, stopping: asyncio.Event) -> AsyncGenerator[byt
 
 def _without_restless(status: dict[str, Any]) -> dict[str, Any]:
     """Return the figures whose change is worth an event."""
-    found = {name: value for name, value in status.items() if name not in RESTLESS}
-    if isinstance(found.get("answers"), dict):
-        answers: dict[str, Any] = found["answers"]
-        found["answers"] = {name: answers[name] for name in answers if name != "age_seconds"}
-    return found
+    answers = {**status["answers"], "age_seconds": None}
+    return {**status, **dict.fromkeys(RESTLESS), "answers": answers}
 
 
 async def in_threads(

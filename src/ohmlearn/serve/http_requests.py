@@ -28,6 +28,7 @@ PIECE = 16 << 10
 MOST_MEMBERS = 10_000
 LONGEST_BATCH_ID = 200
 UTF8 = ("utf-8", "utf8", "us-ascii")
+PREFIX = b"/v1/labels/"  # of paths with the id of a node
 
 
 class BodyReader:
@@ -93,11 +94,8 @@ class BodyReader:
         except TimeoutError:
             if self._stopping:
                 raise _stopping() from None
-            raise Refused(
-                408,
-                f"the body took more than {self._seconds:g} seconds; send smaller batches",
-                headers={"Connection": "close"},
-            ) from None
+            message = f"the body took more than {self._seconds:g} seconds; send smaller batches"
+            raise Refused(408, message, headers={"Connection": "close"}) from None
         finally:
             self._timeouts.discard(timeout)
 
@@ -135,11 +133,8 @@ def is_gzip(request: Request) -> bool:
         return False
     if given in ("gzip", "x-gzip"):
         return True
-    raise Refused(
-        415,
-        f"Content-Encoding {given!r} is not known; send gzip or no compression",
-        headers={"Accept-Encoding": "gzip"},
-    )
+    message = f"Content-Encoding {given!r} is not known; send gzip or no compression"
+    raise Refused(415, message, headers={"Accept-Encoding": "gzip"})
 
 
 def gunzip(body: bytes, limit: int) -> bytes:
@@ -229,23 +224,18 @@ def batch_id_of(request: Request, given: str | None) -> str | None:
     if given is None:
         return None
     if not 0 < len(given) <= LONGEST_BATCH_ID or not given.isprintable():
-        raise Refused(
-            400,
-            f"the id of a batch must have 1 to {LONGEST_BATCH_ID} printable characters, "
-            f"got {short(given)}",
-        )
+        must = f"must have 1 to {LONGEST_BATCH_ID} printable characters"
+        raise Refused(400, f"the id of a batch {must}, got {short(given)}")
     return given
 
 
-def read_path_node(
-    request: Request, prefix: bytes, suffix: bytes, id_kind: str | None, longest: int
-) -> Node:
-    """Return the id of a node between two parts of a path; it may contain escaped slashes."""
+def read_path_node(request: Request, suffix: bytes, id_kind: str | None, longest: int) -> Node:
+    """Return the id of a node before the end of a path; it may contain escaped slashes."""
     path: bytes = request.scope["raw_path"]
-    if not (path.startswith(prefix) and path.endswith(suffix)):
+    if not (path.startswith(PREFIX) and path.endswith(suffix)):
         raise Refused(404, "there is nothing at this address")
     try:
-        text = unquote_to_bytes(path[len(prefix) : len(path) - len(suffix)]).decode("utf-8")
+        text = unquote_to_bytes(path[len(PREFIX) : len(path) - len(suffix)]).decode("utf-8")
     except UnicodeDecodeError:
         raise Refused(400, "the id of the node is not UTF-8") from None
     return _as_node(text, id_kind, longest, None)

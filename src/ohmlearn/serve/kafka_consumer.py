@@ -102,11 +102,6 @@ class KafkaPartition:
         """Where the partition is to be read from."""
         return TopicPartition(self.topic, self.number, self.next or OFFSET_BEGINNING)
 
-    def add(self, message: Message) -> None:
-        """Add a message."""
-        self.messages.append(message)
-        self.next = message.offset + 1
-
     def take(self, most: int) -> list[Message]:
         """Return the messages of the next batch: at least one, and not too many bytes."""
         sizes = accumulate(message.n_bytes for message in self.messages)
@@ -324,7 +319,8 @@ class Consumer(Worker):
             sent, now = milliseconds / 1000, time.time()
             if kind == confluent_kafka.TIMESTAMP_NOT_AVAILABLE or not 0 <= sent <= now:
                 sent = now  # one wrong clock must not make all other edges old
-            part.add(Message(offset, sent, message.value() or b""))
+            part.messages.append(Message(offset, sent, message.value() or b""))
+            part.next = offset + 1
 
     def _assign(self, client: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
         """Read partitions from where the folder is."""

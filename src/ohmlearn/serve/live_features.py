@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Types = dict[str, pyarrow.DataType]  # of columns
 MOST_COLUMNS = 1000
+TEXTS = ("string", "large_string", "string_view")  # types
 WORDS = {"double": "a finite number", "bool": "true or false", "date32[day]": "a date"}
 
 
@@ -96,7 +97,7 @@ class LiveFeatures:
         columns = {"": pa.array([str(node) for node, _ in rows], pa.large_string())}
         for name in list(types) or dict.fromkeys(name for _, row in rows for name in row):
             texts = _as_texts([row.get(name) for _, row in rows])
-            columns[name] = texts if _is_text(types.get(name)) else as_values(texts)
+            columns[name] = texts if str(types.get(name)) in TEXTS else as_values(texts)
         posted = pa.table(columns)
         if given is None:
             return posted
@@ -114,10 +115,6 @@ class LiveFeatures:
 
 def _types_of(table: pyarrow.Table | None) -> Types:
     return {} if table is None else {field.name: field.type for field in list(table.schema)[1:]}
-
-
-def _is_text(kind: pyarrow.DataType | None) -> bool:
-    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _as_texts(values: list[str | float | None]) -> pyarrow.ChunkedArray:

@@ -228,11 +228,10 @@ class Service:
                 "with that number",
             )
         found, following = self._labeller.changes(since, limit)
-        is_complete = following >= answers.changes_end
         if reasons:
             found = self._explainer.explain_changes(found)
-        about = {"changes": found, "next": following, "complete": is_complete}
-        return {**self.envelope(answers), **about}
+        page = {"changes": found, "next": following, "complete": following >= answers.changes_end}
+        return {**self.envelope(answers), **page}
 
     def why(self, node: int | str, **how: Any) -> dict[str, Any]:
         """Return the reasons for the label of a node; see `Explainer.why`."""
@@ -278,7 +277,6 @@ class Service:
         """Return figures for the page."""
         answers, labeller = self._labeller.answers, self._labeller
         pool = labeller.solved and labeller.solved.pool
-        sizes = answers.class_sizes
         return {
             "name": self.name,
             "edges": self._log.n_edges,
@@ -289,7 +287,7 @@ class Service:
             "unused_labels": labeller.n_unused,
             "classes": [
                 {"label": name, "n_nodes": size, "colour": labeller.colours[name]}
-                for name, size in zip(answers.classes, sizes, strict=True)
+                for name, size in zip(answers.classes, answers.class_sizes, strict=True)
             ],
             "edges_per_second": self._intake.rate(),
             "unsampled_edges": self._follower.lag,

@@ -28,7 +28,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
 from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
-from ohmlearn.serve.settings import Settings, read_weight
+from ohmlearn.serve.settings import OF_THE_LOG, Settings, read_weight
 
 LOG, DATABASE, ANSWERS, LETTERS = "log", "service.sqlite", "answers.ohm", "dead-letters.ndjson"
 KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, LETTERS}
@@ -100,11 +100,10 @@ class Folder:
 def _refuse_other(path: Path, given: dict[str, Any]) -> None:
     """Refuse settings that differ from those with which the folder was made."""
     stored = Manifest.read(path / LOG).sparsifier
-    names = {"horizon": "window", "random_state": "seed"}
     for name, value in given.items():
         if _in_seconds(name, stored.get(name)) != _in_seconds(name, value):
             raise InputError(
-                f"{path} was made with {Param(names.get(name, name), stored.get(name))}, got "
+                f"{path} was made with {Param(OF_THE_LOG[name], stored.get(name))}, got "
                 f"{value!r}; leave it out, or use another folder"
             )
 

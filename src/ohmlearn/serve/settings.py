@@ -17,6 +17,10 @@ CHOICES = (
     "method", "gamma", "class_prior", "prior_strength", "normalization", "calibration",
 )  # fmt: skip
 SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Unix seconds
+# Parameters of the log, and which settings they are.
+OF_THE_LOG = {
+    "half_life": "half_life", "horizon": "window", "epsilon": "epsilon", "random_state": "seed",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +80,7 @@ class Settings:
 
     def of_the_log(self) -> dict[str, Any]:
         """Return the parameters of the log that were given, by their names there."""
-        given = {
-            "half_life": self.half_life,
-            "horizon": self.window,
-            "epsilon": self.epsilon,
-            "random_state": self.seed,
-        }
+        given = {name: getattr(self, own) for name, own in OF_THE_LOG.items()}
         return {name: value for name, value in given.items() if value is not None}
 
 
