@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
-from ohmlearn.estimators.calibration import DEFAULT, centre, row_sizes, softmax
+from ohmlearn.estimators.calibration import DEFAULT, Floats, centre, row_sizes, softmax
 
-Floats = NDArray[np.float64]
 BIAS_DEVIATION, RESTART_DEVIATION = 0.5, 0.2  # of their priors
 START = 0.05  # r where the search starts; at 0 it would stay if the gradient is 0
 DIGITS = 3  # of the solution

@@ -33,7 +33,7 @@ from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
 from ohmlearn.edges.strongest_pairs import Measure, NodePairs, find_strongest
 from ohmlearn.errors import InputError, Param
-from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer
+from ohmlearn.estimators.answer import ClassAnswer, Floats, NodeAnswer
 from ohmlearn.estimators.label_input import NodeLabels, choose_labels
 from ohmlearn.estimators.reasons import (
     Change,
@@ -50,7 +50,6 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.estimators.problem import Problem
 
-Floats = NDArray[np.float64]
 PASSES = 10  # over the edges at most; two to four are usual
 CLOSE = 0.02  # passes end when contributions add up to the margin up to this fraction of their size
 # Rows of a sparsifier give contributions in the order of those of all edges (rank correlation above
@@ -242,15 +241,14 @@ def choose_other(classes: NDArray[Any], values: Floats, code: int, against: obje
     """Return the class that the class `code` is compared with: the best other one by default."""
     if against is None:
         return int(np.argmax(np.where(np.arange(len(values)) == code, -np.inf, values)))
-    names = classes.tolist()
+    names: list[Any] = classes.tolist()
     if against not in names or names.index(against) == code:
         others = ", ".join(repr(one) for at, one in enumerate(names) if at != code)
         raise InputError(
             f"{Param('against', against)} must be a class other than the answer, "
             f"{names[code]!r}: {others}"
         )
-    found: int = names.index(against)
-    return found
+    return names.index(against)
 
 
 class _Work:

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.checks.parameters import check_count, check_fraction
-from ohmlearn.estimators.answer import ClassAnswer
+from ohmlearn.estimators.answer import ClassAnswer, Floats
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.combination import Combination
 from ohmlearn.estimators.hfs_estimator import HFSEstimator, with_hints
@@ -23,7 +23,6 @@ from ohmlearn.estimators.review import LISTED, THRESHOLDS, Review, review_answer
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
 
-Floats = NDArray[np.float64]
 ClassPrior: TypeAlias = Sequence[float] | Floats | Mapping[Any, float] | Literal["labels"] | None
 
 

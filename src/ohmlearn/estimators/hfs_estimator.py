@@ -22,11 +22,17 @@ from ohmlearn._display import Tabular
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import Constraints, check_count
-from ohmlearn.estimators.answer import NodeAnswer
+from ohmlearn.estimators.answer import Floats, NodeAnswer
 from ohmlearn.estimators.explanation import explain_nodes, find_nodes
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_columns import answer_columns
-from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
+from ohmlearn.estimators.label_input import (
+    by_node,
+    is_mapping,
+    is_name,
+    pair_by_node,
+    warn_default_index,
+)
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
 from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
@@ -43,7 +49,6 @@ from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.reading.label_table import FileLabels, as_node_ids
 from ohmlearn.sparsifier import StreamingSparsifier
 
-Floats = NDArray[np.float64]
 Model = TypeVar("Model")
 POINTS = ("X_", "n_features_in_", "feature_names_in_")  # what `fit` sets besides
 ANSWERS = (
@@ -232,9 +237,16 @@ optional
         if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
             as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         found = label(
-            edges, self._kind, y, p, sample_weight=sample_weight, n_nodes=n_nodes,
-            sparsifier=sparsifier, at=at, since=since,
-        )  # fmt: skip
+            edges,
+            self._kind,
+            y,
+            p,
+            sample_weight=sample_weight,
+            n_nodes=n_nodes,
+            sparsifier=sparsifier,
+            at=at,
+            since=since,
+        )
         self._set(found)
         for name in POINTS:
             self.__dict__.pop(name, None)
@@ -725,17 +737,8 @@ def _refuse_edges(X: Any, y: Any) -> None:
     by_position = labels is not None and not isinstance(labels, Mapping) and np.ndim(labels) > 0
     if by_position and len(labels) != len(X):
         what = f"y must have one entry for each of the {len(X)} rows of X, got {len(labels)}"
-    elif names := [x for x in np.asarray(X[:1], dtype=object).ravel() if _is_name(x)]:
-        what = f"X must have numbers, got {names[0]!r}"
+    elif texts := [x for x in np.asarray(X[:1], dtype=object).ravel() if is_name(x)]:
+        what = f"X must have numbers, got {texts[0]!r}"
     else:
         return
     raise ValueError(f"{what}; if the rows of X are edges, use fit_edges(read_edges(X), ...)")
-
-
-def _is_name(value: object) -> bool:
-    """Whether a value is a string that is no number."""
-    try:
-        float(value if isinstance(value, str) else 0)
-    except ValueError:
-        return True
-    return False

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes import NodeTable
 
-Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
 
 
@@ -61,7 +60,7 @@ class AnswerTable:
         self.classes: NDArray[Any] = answer.problem.classes
         self.reached: NDArray[np.bool_] = answer.reached  # connected to a label
         self.answered: NDArray[np.bool_] = answer.answered  # or from features, or labelled
-        self._probabilities: Floats = answer.probabilities
+        self._probabilities: NDArray[np.float64] = answer.probabilities
         self._first = answer.codes(0)
         self.codes = np.where(self.answered, self._first, -1)  # positions in `classes`
         self.abstained: NDArray[np.bool_] | None = None  # without a label by `min_confidence`

@@ -206,6 +206,19 @@ def code_classes(labels: Labels) -> Labels:
     return labels._replace(values=codes, classes=classes)
 
 
+def read_classes(y: object, *how: Any) -> Labels:
+    """Return the labels of `find_classes` as positions; warn if all are of one class."""
+    labels = code_classes(find_classes(y, *how))
+    assert labels.classes is not None
+    found = np.unique(labels.values)
+    if len(found) == 1:
+        warn(
+            f"all labels are {labels.classes.tolist()[found[0]]!r}, so all answers will be the "
+            f"same; give labels of another class, too"
+        )
+    return labels
+
+
 def find_single_classes(y: object, n_nodes: int | None = None) -> Labels:
     """Return the labels of `find_classes`, if no node has more than one."""
     labels = find_classes(y, n_nodes)
@@ -662,9 +675,8 @@ def _refuse_pairs(y: object, by_index: bool) -> None:
 def as_dict(given: Any) -> dict[Any, Any]:
     """Return a mapping or a pandas Series as a dict; a Series may have a node several times."""
     if not isinstance(given, Mapping):
-        found, index = _gather(given.items(), given.index.name), given.index
-        is_range = type(index).__name__ == "RangeIndex" and index.name is None
-        found.has_default_index = is_range and (index.start, index.step) == (0, 1)
+        found = _gather(given.items(), given.index.name)
+        found.has_default_index = given.index.name is None and is_default_index(given.index)
         return found
     _check_nodes(given)
     return dict(given)
@@ -675,6 +687,20 @@ class NodeDict(dict[Any, Any]):
 
     id_heading: str | None = None
     has_default_index = False  # 0, 1, 2, ..., because a pandas Series was given none
+
+
+def is_name(value: object) -> bool:
+    """Whether a value is a string that is no number."""
+    try:
+        float(value if isinstance(value, str | bytes) else 0)
+    except ValueError:
+        return True
+    return False
+
+
+def is_default_index(index: Any) -> bool:
+    """Whether an index of pandas is 0, 1, 2, ..."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def warn_default_index(y: object, n_nodes: int) -> None:

@@ -38,12 +38,11 @@ from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
     choose_labels,
-    code_classes,
-    find_classes,
     find_contradictions,
     find_values,
     merge_rows,
     number_labels,
+    read_classes,
     split_by_edges,
 )
 from ohmlearn.graph import Graph
@@ -353,16 +352,10 @@ class ClassProblem(Problem):
 
     @staticmethod
     def read(p: HFSParameters, y: object, *how: Any) -> Labels:
-        labels = code_classes(find_classes(y, *how))
+        labels = read_classes(y, *how)
         classes, n_labels = labels.classes, len(labels.values)
         assert classes is not None
-        counts = np.bincount(labels.values, weights=labels.weights, minlength=len(classes))
-        n_classes = int(np.count_nonzero(counts))
-        if n_classes == 1:
-            warn(
-                f"all labels are {classes[counts > 0].tolist()[0]!r}, so all answers will be the "
-                f"same; give labels of another class, too"
-            )
+        n_classes = len(np.unique(labels.values))
         if n_labels > MANY and n_classes > DISTINCT * n_labels:
             warn(
                 f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
@@ -386,9 +379,8 @@ class ClassProblem(Problem):
     def automatic_gamma(self) -> float:
         if self.method == "restart":
             return RESTART_GAMMA
-        counts = self.counts
-        n_classes = int(np.count_nonzero(counts))
-        return automatic_gamma(float(counts.sum()), n_classes, self.mean_degree)
+        n_labels, n_classes = float(self.counts.sum()), int(np.count_nonzero(self.counts))
+        return automatic_gamma(n_labels, n_classes, self.mean_degree)
 
     @property
     def wants_left_out(self) -> bool:
@@ -401,8 +393,7 @@ class ClassProblem(Problem):
         Other settings are methods of the literature, which are computed as they are there.
         """
         p = self.parameters
-        stable = p.method == "auto" and p.normalization == "stable"
-        return stable and p.calibration == "loo"
+        return (p.method, p.normalization, p.calibration) == ("auto", "stable", "loo")
 
     @cached_property
     def walks(self) -> Self:

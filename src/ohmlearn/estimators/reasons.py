@@ -231,7 +231,9 @@ class Explanation(Tabular):
             is_far = self._is_class and (one.label == self.label) != (sign > 0)
             other = one.label if is_far or (self._is_class and one.label != self.label) else None
             name = f"{one.node}{OWN}" if one.node == self.node else str(one.node)
-            groups.setdefault((is_far, other), []).append(name + self._part(one))
+            part = f" ({_show(one.label)}, {one.contribution:+.2g})"
+            part = self._percent(one.contribution) if self._is_class else part
+            groups.setdefault((is_far, other), []).append(name + part)
         found = []
         for (is_far, other), names in sorted(groups.items(), key=lambda item: item[0][0]):
             what = "the " + ("" if other is None else f"{quote(other)} ") + "label"
@@ -243,11 +245,6 @@ class Explanation(Tabular):
         if sign * self.rest > max(sum(abs(one.contribution) for one in named), least):
             found.append("many labels with a small part each")
         return found
-
-    def _part(self, one: LabelReason) -> str:
-        if not self._is_class:
-            return f" ({_show(one.label)}, {one.contribution:+.2g})"
-        return self._percent(one.contribution)
 
     def _percent(self, value: float) -> str:
         return "" if self.is_close else f" ({100 * value / abs(self.margin):+.0f}%)"

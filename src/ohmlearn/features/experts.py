@@ -117,8 +117,7 @@ def blocks(size: int, n_cells: int) -> list[slice]:
 
 def as_dense(rows: Matrix) -> NDArray[Any]:
     """Return rows as an array."""
-    dense: NDArray[Any] = rows.toarray() if scipy.sparse.issparse(rows) else rows
-    return dense
+    return np.asarray(rows.toarray() if scipy.sparse.issparse(rows) else rows)
 
 
 class Experts:

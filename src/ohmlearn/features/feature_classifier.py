@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
 from ohmlearn.errors import InputError, Setting
 from ohmlearn.estimators.answer import SHIFT
@@ -30,9 +29,8 @@ from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
     choose_labels,
-    code_classes,
-    find_classes,
     find_single_classes,
+    read_classes,
 )
 from ohmlearn.features.expert_tasks import Classes, Floats, Mask
 from ohmlearn.features.experts import Experts
@@ -220,15 +218,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
     def _read_labels(
         self, y: object, n_nodes: int | None, ids: NodeTable | None, sample_weight: object
     ) -> Labels:
-        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
-        assert labels.classes is not None
-        if len(np.unique(labels.values)) == 1:
-            only = labels.classes.tolist()[labels.values[0]]
-            warn(
-                f"all labels are {only!r}, so all answers will be the same; give labels of another "
-                f"class, too"
-            )
-        return labels
+        return read_classes(y, n_nodes, ids, sample_weight)
 
     def _weigh_labels(self, labels: NodeLabels, classes: NDArray[Any] | None) -> NodeLabels:
         """Return labels that count by the proportions of their classes, if these are known."""

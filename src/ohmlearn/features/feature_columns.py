@@ -27,7 +27,7 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import LARGEST, require_extra
 from ohmlearn.errors import Param
-from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.estimators.label_input import NodeLabels, is_default_index, is_name
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.points.point_arrays import Matrix
@@ -78,7 +78,7 @@ def _from_pandas(frame: Any, source: str, wanted: Sequence[str] | None) -> Any:
         )
     has_name = index.name is not None
     is_usual = not has_name and any(name.strip().lower() in NODES for name in names)
-    if not is_usual and (has_name or not _is_default(index)):
+    if not is_usual and (has_name or not is_default_index(index)):
         name = str(index.name) if has_name else "__index_level_0__"
         if name in names:  # as after groupby(..., as_index=True) and a copy of the column
             refuse_source(source, f"the index and a column are both called {name!r}; rename one")
@@ -93,10 +93,6 @@ def _from_pandas(frame: Any, source: str, wanted: Sequence[str] | None) -> Any:
         meta = json.dumps({"index_columns": [names[0]]})
         table = table.replace_schema_metadata({"pandas": meta})
     return table
-
-
-def _is_default(index: Any) -> bool:
-    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) -> Any:
@@ -421,9 +417,7 @@ def _as_floats(column: Any) -> NDArray[Any]:
     column = column.cast(
         pa.float32() if is_small or column.type == pa.uint8() else pa.float64(), safe=False
     )
-    if column.null_count > 0:
-        column = column.fill_null(np.nan)
-    values: NDArray[Any] = column.to_numpy()
+    values: NDArray[Any] = column.fill_null(np.nan).to_numpy()
     return values
 
 
@@ -497,15 +491,7 @@ def _form_of(text: str) -> str:
     """Return whether a text is a number, a date, or neither, and how it is written."""
     text = text.strip()
     found = (form for form, pattern in FORMS.items() if re.fullmatch(pattern, text))
-    return "number" if _is_number(text) else next(found, "text")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return next(found, "text") if is_name(text) else "number"
 
 
 # Matrices.
@@ -546,9 +532,8 @@ def check_features(
     if is_sparse:
         columns = sparse.csc_array(features)
         values = columns.data
-    at = int(
-        np.argmin(np.abs(values.astype(np.float64)) <= most)
-    )  # in the order of rows, or of a sparse matrix
+    # In the order of rows, or of a sparse matrix.
+    at = int(np.argmin(np.abs(values.astype(np.float64)) <= most))
     i, j = divmod(at, features.shape[1])
     if is_sparse:
         i, j = int(columns.indices[at]), int(np.searchsorted(columns.indptr, at, side="right")) - 1
@@ -573,7 +558,7 @@ def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray
         except (TypeError, ValueError):
             wrong = [isinstance(x, str) or not isinstance(x, Real) for x in features.ravel()]
     else:
-        wrong = [not _is_number(text) for text in features.ravel().tolist()]
+        wrong = [is_name(text) for text in features.ravel().tolist()]
     i, j = divmod(int(np.argmax(wrong)), features.shape[1])
     raise ValueError(
         f"X must be real numbers, but {_place(i, j, names)} is {features[i].tolist()[j]!r}; encode "

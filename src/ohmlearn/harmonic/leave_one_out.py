@@ -40,21 +40,11 @@ class Responses(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Leave-one-out scores.
+    """Leave-one-out scores, with a row for each label."""
 
-    Attributes
-    ----------
-    labels : ndarray of int
-        Positions of the labels among the labelled nodes.
-    f : ndarray of shape (n_left_out, n_columns)
-        Scores of their nodes, each without its own label; 0 if no other label reaches it.
-    means : ndarray of the same shape
-        Means of the scores without this label over the unlabelled nodes of its component.
-    """
-
-    labels: NDArray[np.int64]
-    f: Floats
-    means: Floats
+    labels: NDArray[np.int64]  # positions among the labelled nodes
+    f: Floats  # scores of their nodes, each without its own label; 0 if no other reaches it
+    means: Floats  # of the scores without this label, over the unlabelled nodes of its component
 
 
 def respond(

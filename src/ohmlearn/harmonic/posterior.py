@@ -23,15 +23,14 @@ the right-hand side sums to zero with k = sum(b) / sum(D).
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_count, check_n_jobs, check_positive, check_seed
 from ohmlearn.graph import Graph
-from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem, check_label_weights
+from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem, check_label_weights
 from ohmlearn.reading.as_edges import as_graph
 
-Floats = NDArray[np.float64]
 BLOCK = _core.SKETCH_COLUMNS  # columns that are solved together
 EXACT_UP_TO = 500  # nodes; up to this size exact variances take milliseconds
 SOLVE_TOL = 1e-8  # tight for the reason given in resistance.py
