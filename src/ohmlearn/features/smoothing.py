@@ -266,8 +266,7 @@ class Smoothing:
         inverse = np.divide(self.gamma, roots, out=np.zeros_like(roots), where=roots > 0)
         residual *= inverse[:, np.newaxis]
         sizes = np.sqrt(np.einsum("ij,ij->j", residual, residual))
-        bounds: Floats = sizes / np.where(lengths > 0, lengths, 1.0)
-        return bounds
+        return np.asarray(sizes / np.where(lengths > 0, lengths, 1.0))
 
     def _warn(self, bounds: Floats) -> None:
         unfinished = np.flatnonzero(~(bounds <= self.tol))
