@@ -138,8 +138,7 @@ class LaplacianSpace:
 
         Constants have no energy, but rounding errors have, and they grow with the entries.
         """
-        centred: Columns = x - (self._average @ x)[self.component]
-        return centred
+        return np.asarray(x - (self._average @ x)[self.component])
 
     def _solve(self, b: Columns, goal: float) -> tuple[Columns, float]:
         """Return L_H^+ b and a bound of its error; correct it until the bound is below `goal`."""
@@ -242,8 +241,7 @@ class SpanningForest:
         """Return a bound of sqrt(r'L^+ r) per column; each must sum to zero over each component."""
         padded = np.vstack([r, np.zeros((1, r.shape[1]))])[self._order]
         currents = self._below.solve(padded)
-        norms: Columns = np.sqrt((self._resistance * currents**2).sum(axis=0))
-        return norms
+        return np.asarray(np.sqrt((self._resistance * currents**2).sum(axis=0)))
 
 
 def _leave_out(

@@ -377,8 +377,7 @@ class ClassAnswer(NodeAnswer):
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
             ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
             weights = weights * (self.used.values[labels] * ratios).sum(axis=1)
-        relative: Floats = weights / weights.mean()
-        return relative
+        return np.asarray(weights / weights.mean())
 
     # Probabilities.
 
@@ -449,8 +448,7 @@ class ClassAnswer(NodeAnswer):
             lambda rows: np.argmax(rows + self.offsets + added, axis=1), self.exponents
         )
         counts = np.bincount(codes[self.result.reached], minlength=len(self.counts))
-        fractions: Floats = counts / max(1, counts.sum())
-        return fractions
+        return np.asarray(counts / max(1, counts.sum()))
 
     def find_imbalance(self, *, by_few: bool = True) -> Imbalance | None:
         """Return a class out of proportion to its labels, unless a prior was given."""
@@ -632,8 +630,7 @@ def by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) ->
 
 def _effective(weights: Floats) -> Floats:
     """Return weights that sum to the number of equal labels that would be worth as much."""
-    effective: Floats = weights * weights.sum() / np.sum(weights**2)
-    return effective
+    return np.asarray(weights * weights.sum() / np.sum(weights**2))
 
 
 def _some(nodes: NDArray[Any], most: int) -> NDArray[Any]:

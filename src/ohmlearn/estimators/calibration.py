@@ -69,8 +69,7 @@ def scale_scores(scores: Floats, there: NDArray[np.bool_], spread: float) -> Flo
 def row_sizes(centred: Floats, there: NDArray[np.bool_]) -> Floats:
     """Return the root mean square of each row, over the classes that are there, as a column."""
     count = np.maximum(np.count_nonzero(there, axis=1), 1)
-    sizes: Floats = np.sqrt(np.einsum("ij,ij->i", centred, centred) / count)[:, np.newaxis]
-    return sizes
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", centred, centred) / count)[:, np.newaxis])
 
 
 def centre(scores: Floats, there: NDArray[np.bool_]) -> Floats:
@@ -108,8 +107,7 @@ class Calibration(NamedTuple):
     def apply(self, exponents: Floats, degrees: Floats | float = 1.0) -> Floats:
         """Return probabilities; each row sums to 1. `degrees` are a column of relative ones."""
         p = softmax(exponents * degrees**self.power / self.temperature)
-        mixed: Floats = (1.0 - self.smoothing) * p + self.smoothing / p.shape[1]
-        return mixed
+        return np.asarray((1.0 - self.smoothing) * p + self.smoothing / p.shape[1])
 
 
 DEFAULT = Calibration(temperature=0.4, smoothing=0.15)  # typical of real data
@@ -373,8 +371,7 @@ def _parts(n: int) -> Iterator[slice]:
 
 def _centre_rows(scores: Floats) -> Floats:
     """Subtract from each row its mean, which does not matter for the label."""
-    centred: Floats = scores - scores.mean(axis=1, keepdims=True)
-    return centred
+    return np.asarray(scores - scores.mean(axis=1, keepdims=True))
 
 
 def _mean_of_neighbours(graph: Graph, f: Floats, counts: NDArray[np.bool_]) -> Floats:

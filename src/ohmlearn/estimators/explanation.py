@@ -16,11 +16,11 @@ at the node: log p_a - log p_b = (p_a - p_b) / M, so the sums are exact for them
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from scipy.sparse import csr_array
 
 from ohmlearn._phases import phase
 from ohmlearn.checks.edge_arrays import check_nodes_of
+from ohmlearn.checks.parameters import check_count
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.edges.protocol import Edges
@@ -50,6 +51,7 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.estimators.problem import Problem
 
+Found = TypeVar("Found")
 PASSES = 10  # over the edges at most; two to four are usual
 CLOSE = 0.02  # passes end when contributions add up to the margin up to this fraction of their size
 # Rows of a sparsifier give contributions in the order of those of all edges (rank correlation above
@@ -86,8 +88,7 @@ class MarginPart(NamedTuple):
     def phi(self, column: int, factors: Floats) -> Floats:
         """Return the part of the margin, linear in f, of one explained node at all nodes."""
         some = np.flatnonzero(factors[column])  # mostly two classes
-        found: Floats = self.factor[column] * (factors[column, some] @ self.f.T[some])
-        return found
+        return np.asarray(self.factor[column] * (factors[column, some] @ self.f.T[some]))
 
 
 def find_parts(answer: NodeAnswer, asked: list[_Asked]) -> list[MarginPart]:
@@ -171,13 +172,24 @@ def explain_nodes(
     return [found.get(one.node) or one.without_reasons(answer) for one in asked]
 
 
-def find_nodes(table: NodeTable | None, names: Sequence[Any], n_nodes: int) -> list[int]:
-    """Return the numbers of nodes, given by number or by id."""
+def explain_asked(
+    explain: Callable[..., list[Found]],
+    table: NodeTable | None,
+    n_nodes: int,
+    node: object,
+    **how: Any,
+) -> Found | list[Found]:
+    """Return what `explain` finds for a node, given by number or id, or for each of a list."""
+    names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
     if table is None:
         numbers = check_nodes_of(n_nodes, np.asarray(names), "node")
     else:
-        numbers = table.find(list(names)).astype(np.int64)
-    return [int(number) for number in numbers]
+        numbers = table.find(names).astype(np.int64)
+    if how["n_labels"] is not None:
+        how["n_labels"] = check_count("n_labels", how["n_labels"])
+    how["n_edges"] = check_count("n_edges", how["n_edges"])
+    found = explain(numbers.tolist(), **how)
+    return found if isinstance(node, list | tuple | np.ndarray) else found[0]
 
 
 class _Asked(NamedTuple):
@@ -241,14 +253,14 @@ def choose_other(classes: NDArray[Any], values: Floats, code: int, against: obje
     """Return the class that the class `code` is compared with: the best other one by default."""
     if against is None:
         return int(np.argmax(np.where(np.arange(len(values)) == code, -np.inf, values)))
-    names: list[Any] = classes.tolist()
+    names = classes.tolist()
     if against not in names or names.index(against) == code:
         others = ", ".join(repr(one) for at, one in enumerate(names) if at != code)
         raise InputError(
             f"{Param('against', against)} must be a class other than the answer, "
             f"{names[code]!r}: {others}"
         )
-    return names.index(against)
+    return int(names.index(against))
 
 
 class _Work:

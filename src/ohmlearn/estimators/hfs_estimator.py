@@ -7,7 +7,7 @@ labelling job, and show what it found as attributes.
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ClassVar, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -21,9 +21,9 @@ from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._display import Tabular
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table
-from ohmlearn.checks.parameters import Constraints, check_count
+from ohmlearn.checks.parameters import Constraints
 from ohmlearn.estimators.answer import Floats, NodeAnswer
-from ohmlearn.estimators.explanation import explain_nodes, find_nodes
+from ohmlearn.estimators.explanation import explain_asked, explain_nodes
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_columns import answer_columns
 from ohmlearn.estimators.label_input import (
@@ -237,16 +237,9 @@ optional
         if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
             as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         found = label(
-            edges,
-            self._kind,
-            y,
-            p,
-            sample_weight=sample_weight,
-            n_nodes=n_nodes,
-            sparsifier=sparsifier,
-            at=at,
-            since=since,
-        )
+            edges, self._kind, y, p, sample_weight=sample_weight, n_nodes=n_nodes,
+            sparsifier=sparsifier, at=at, since=since,
+        )  # fmt: skip
         self._set(found)
         for name in POINTS:
             self.__dict__.pop(name, None)
@@ -458,19 +451,12 @@ optional
         label of ann.
         """
         answer, kept = self.answer_, self.kept_
-        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
         source = None if edges is None else as_edges(edges, kept.nodes, is_first=False)
         if source is not None and kept.cut is not None:
             source = source.since(kept.cut)
-        found = explain_nodes(
-            answer,
-            find_nodes(kept.nodes, names, answer.problem.n_nodes),
-            against=against,
-            edges=source,
-            n_labels=None if n_labels is None else check_count("n_labels", n_labels),
-            n_edges=check_count("n_edges", n_edges),
-        )
-        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
+        how = {"against": against, "edges": source, "n_labels": n_labels, "n_edges": n_edges}
+        explain = partial(explain_nodes, answer)
+        return explain_asked(explain, kept.nodes, answer.problem.n_nodes, node, **how)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.
@@ -669,14 +655,9 @@ optional
 
     def _affinity(self) -> Affinity:
         return Affinity(
-            self.affinity,
-            self.n_neighbors,
-            self.weights,
-            self.kernel_gamma,
-            self.n_jobs,
-            self.metric,
-            self.neighbors,
-        )
+            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs,
+            self.metric, self.neighbors,
+        )  # fmt: skip
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.affinity == "precomputed"

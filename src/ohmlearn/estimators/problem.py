@@ -408,8 +408,7 @@ class ClassProblem(Problem):
         """Proportions of the classes, as given or among the labels, by weight."""
         if self.parameters.knows_proportions:
             return check_proportions(self.parameters.class_prior, self.classes)
-        proportions: Floats = self.counts / self.counts.sum()
-        return proportions
+        return np.asarray(self.counts / self.counts.sum())
 
     @property
     def wanted_proportions(self) -> Floats | None:
@@ -419,8 +418,7 @@ class ClassProblem(Problem):
         if self.parameters.knows_proportions:
             return self.class_prior
         counts = np.where(self.counts > 0.0, self.counts + 1.0, 0.0)
-        proportions: Floats = counts / counts.sum()
-        return proportions
+        return np.asarray(counts / counts.sum())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

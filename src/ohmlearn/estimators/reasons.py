@@ -318,7 +318,7 @@ class Explanation(Tabular):
         return f"<p>{escape(str(self))}</p><table><tr>{heads}</tr>{rows}</table>"
 
 
-def as_json_object(found: dict[str, Any]) -> dict[str, Any]:
+def as_json_object(found: dict[str, object]) -> dict[str, Any]:
     """Return a dict with values that JSON has."""
     return {name: as_json_values(value) for name, value in found.items()}
 

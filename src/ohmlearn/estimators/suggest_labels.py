@@ -294,8 +294,7 @@ class _Borders:
 
 
 def _mean_squares(rows: NDArray[np.float32]) -> Floats:
-    squares: Floats = np.einsum("ij,ij->i", rows, rows) / np.float64(rows.shape[1])
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", rows, rows) / np.float64(rows.shape[1]))
 
 
 def _unlabelled_components(

@@ -7,13 +7,6 @@ from ohmlearn.features.smoothing import GraphSmoother, smooth
 from ohmlearn.features.stacking import GraphUse, Homophily
 
 __all__ = [
-    "GraphFeatureClassifier",
-    "GraphFeatureRegressor",
-    "GraphSmoother",
-    "GraphUse",
-    "Homophily",
-    "Matched",
-    "NodeFeatures",
-    "read_features",
-    "smooth",
-]
+    "GraphFeatureClassifier", "GraphFeatureRegressor", "GraphSmoother", "GraphUse", "Homophily",
+    "Matched", "NodeFeatures", "read_features", "smooth",
+]  # fmt: skip

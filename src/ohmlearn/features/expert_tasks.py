@@ -166,14 +166,12 @@ class Classes(_Task):
 
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Return logarithmic losses."""
-        losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
-        return losses
+        return np.asarray(-np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1))
 
     def without_evidence(self, labels: NodeLabels) -> Floats:
         """Return the answer for a node of which nothing is known."""
         counts = labels.weights @ labels.values
-        proportions: Floats = counts / counts.sum()
-        return proportions
+        return np.asarray(counts / counts.sum())
 
     def can_be_left_out(self, labels: NodeLabels) -> Mask:
         """Return which labels are not the only ones of their class; none if of one class."""

@@ -4,6 +4,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -19,11 +20,10 @@ from ohmlearn.checks.parameters import (
     Allowed,
     Constraints,
     Interval,
-    check_count,
     check_parameters,
     check_seed,
 )
-from ohmlearn.estimators.explanation import find_nodes
+from ohmlearn.estimators.explanation import explain_asked
 from ohmlearn.estimators.label_columns import answer_columns
 from ohmlearn.estimators.label_input import (
     Labels,
@@ -325,16 +325,10 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         >>> why.label, why.against, sorted(why.experts)
         (0, 1, ['both', 'features', 'graph'])
         """
-        answer = self.answer_
-        names = list(node) if isinstance(node, list | tuple | np.ndarray) else [node]
-        found = explain_pool(
-            answer,
-            find_nodes(self._fitted.known.nodes, names, answer.problem.n_nodes),
-            against=against,
-            n_labels=n_labels if n_labels is None else check_count("n_labels", n_labels),
-            n_edges=check_count("n_edges", n_edges),
-        )
-        return found if isinstance(node, list | tuple | np.ndarray) else found[0]
+        answer, nodes = self.answer_, self._fitted.known.nodes
+        how = {"against": against, "n_labels": n_labels, "n_edges": n_edges}
+        explain = partial(explain_pool, answer)
+        return explain_asked(explain, nodes, answer.problem.n_nodes, node, **how)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.

@@ -122,14 +122,9 @@ def smooth(
     array([0.578, 0.22 , 0.063, 0.022])
     """
     smoothing = Smoothing(
-        graph,
-        gamma,
-        degrees=degrees,
-        tol=tol,
-        random_state=random_state,
-        n_jobs=n_jobs,
+        graph, gamma, degrees=degrees, tol=tol, random_state=random_state, n_jobs=n_jobs,
         verbose=verbose,
-    )
+    )  # fmt: skip
     return smoothing.apply(X, rows=rows)
 
 
@@ -266,8 +261,7 @@ class Smoothing:
         inverse = np.divide(self.gamma, roots, out=np.zeros_like(roots), where=roots > 0)
         residual *= inverse[:, np.newaxis]
         sizes = np.sqrt(np.einsum("ij,ij->j", residual, residual))
-        bounds: Floats = sizes / np.where(lengths > 0, lengths, 1.0)
-        return bounds
+        return np.asarray(sizes / np.where(lengths > 0, lengths, 1.0))
 
     def _warn(self, bounds: Floats) -> None:
         unfinished = np.flatnonzero(~(bounds <= self.tol))
@@ -534,14 +528,9 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         smoothed = make_room(n_nodes, n_features * len(gammas), features.dtype)
         for number, gamma in enumerate(gammas):
             smoothing = Smoothing(
-                self.graph_,
-                gamma,
-                degrees=self.degrees_,
-                tol=self.tol,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-                verbose=self.verbose,
-            )
+                self.graph_, gamma, degrees=self.degrees_, tol=self.tol, random_state=self._seed,
+                n_jobs=self.n_jobs, verbose=self.verbose,
+            )  # fmt: skip
             part = slice(number * n_features, (number + 1) * n_features)
             smoothing.apply(features, out=smoothed[:, part])
         return smoothed

@@ -66,8 +66,7 @@ class Stack:
 
     def pool(self, task: Task, found: Floats) -> Floats:
         """Return the weighted mean of the experts that apply; zeros where none does."""
-        pooled: Floats = self.parts(task, found).sum(axis=0)
-        return pooled
+        return np.asarray(self.parts(task, found).sum(axis=0))
 
     def parts(self, task: Task, found: Floats) -> Floats:
         """Return what each expert adds to the pool."""

@@ -266,8 +266,7 @@ class HFSSystem:
         """
         weight = math.sqrt(float((degrees[self.reached] ** 2).sum()))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
-        ratios: Floats = rounded / self._norms(mu)
-        return ratios
+        return np.asarray(rounded / self._norms(mu))
 
     def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
         """Return f, mu, relative residuals, relative errors in the norm x'A x, and L f.
@@ -293,18 +292,20 @@ class HFSSystem:
 
     def score_without_label(
         self,
-        average: Floats,
+        rest: Floats,
         degrees: Floats,
         mu: Floats,
         values: Floats,
         kappa: Floats,
         own_mu: Floats,
+        /,
     ) -> Floats:
-        """Return scores of labelled nodes without their labels; see `leave_one_out`."""
+        """Return scores of labelled nodes without their labels; see `leave_one_out`.
+
+        `rest` is a - kappa y_i there.
+        """
         stiffness = self.scale * degrees
-        return (stiffness * (average - kappa * values) - mu + own_mu * values) / (
-            stiffness * (1.0 - kappa) + own_mu
-        )
+        return (stiffness * rest - mu + own_mu * values) / (stiffness * (1.0 - kappa) + own_mu)
 
 
 class RestartSystem(HFSSystem):
@@ -374,16 +375,8 @@ class RestartSystem(HFSSystem):
         """Return f, which is x, and mu, which is 0."""
         return x, np.zeros(x.shape[1])
 
-    def score_without_label(
-        self,
-        average: Floats,
-        degrees: Floats,
-        mu: Floats,
-        values: Floats,
-        kappa: Floats,
-        own_mu: Floats,
-    ) -> Floats:
-        return self.gamma / (1.0 + self.gamma) * (average - kappa * values)
+    def score_without_label(self, rest: Floats, /, *others: Floats) -> Floats:
+        return self.gamma / (1.0 + self.gamma) * rest
 
 
 def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:

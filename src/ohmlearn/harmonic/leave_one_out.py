@@ -99,7 +99,8 @@ def leave_out_labels(
     d = np.where(degrees[nodes] > 0.0, degrees[nodes], 1.0)[:, np.newaxis]
     kappa, own_mu = responses.average[:, np.newaxis], responses.mu[:, np.newaxis]
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = system.score_without_label(average, d, mu, values, kappa, own_mu)
+        rest = average - kappa * values
+        left = system.score_without_label(rest, d, mu, values, kappa, own_mu)
     left[np.bincount(system.at)[system.at[labels]] == 1] = 0.0  # no other label reaches the node
     counted = unlabelled_nodes(system.component, system.labelled)
     means = component_means(f, system.component, counted)[system.component[nodes]]

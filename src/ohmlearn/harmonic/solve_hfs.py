@@ -417,8 +417,7 @@ def _last_step(cg: BlockCG, solver: HFSSolver, system: HFSSystem, source: Passes
     noise = CORRELATED * dropped * few * np.mean(look[at] ** 2, axis=0)
     size = np.mean(of_neighbours[at] ** 2, axis=0)
     kept = np.clip(1.0 - noise / np.where(size > 0.0, size, 1.0), 0.0, 1.0)
-    step: Floats = jacobi + kept * of_neighbours
-    return step
+    return np.asarray(jacobi + kept * of_neighbours)
 
 
 def make_system(
