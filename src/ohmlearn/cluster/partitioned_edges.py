@@ -143,18 +143,11 @@ class PartitionedEdges(Edges, Shown):
         ----------
         epsilon, max_edges, constants, half_life, horizon, random_state
             See `StreamingSparsifier`.
-
-        Returns
-        -------
-        StreamingSparsifier
         """
         parameters: dict[str, Any] = {
-            "epsilon": epsilon,
-            "max_edges": max_edges,
-            "constants": constants,
-            "half_life": half_life,
-            "horizon": horizon,
-        }
+            "epsilon": epsilon, "max_edges": max_edges, "constants": constants,
+            "half_life": half_life, "horizon": horizon,
+        }  # fmt: skip
         seed = check_seed(random_state)
         StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
         found = self._run(Sparsifying(self.options, parameters, seed))

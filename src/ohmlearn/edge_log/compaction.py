@@ -148,15 +148,9 @@ class Compaction:
         writer.flush()
         writer.close()
         sync_folder(store.folder)
-        store.switch(
-            replace(
-                store.manifest,
-                journal=self._number,
-                n_head=len(head),
-                n_operations=self._n_operations,
-                has_times=store.has_times,
-            )
-        )
+        changes: dict[str, Any] = {"n_head": len(head), "n_operations": self._n_operations}
+        changes |= {"journal": self._number, "has_times": store.has_times}
+        store.switch(replace(store.manifest, **changes))
         after()
 
     def _move(self, entry: Entries) -> Iterator[Entries]:

@@ -66,13 +66,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read the manifest of a folder.
-
-        Raises
-        ------
-        LogError
-            If it is damaged, or of another version.
-        """
+        """Read the manifest of a folder; raise LogError if it is damaged or of another version."""
         path = folder / LOG_MANIFEST
         try:
             content = json.loads(path.read_bytes())

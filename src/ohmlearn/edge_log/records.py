@@ -171,11 +171,7 @@ def load_log(
     """Read manifest and journal, and add ids to `nodes` that it does not have yet.
 
     If `files` are given, they become those that hold records, so that compaction may delete them.
-
-    Raises
-    ------
-    LogError
-        If a file is missing or damaged.
+    If a file is missing or damaged, LogError is raised.
     """
     for _ in range(TRIES):
         manifest = Manifest.read(folder)
