@@ -173,15 +173,10 @@ class PartitionedEdges(Edges, Shown):
         if options.scheme != "resample":
             wanted = Setting("scheme", "resample")
             raise InputError(f"edges on a cluster need {wanted}, got {options.scheme!r}")
-        found = self.sparsify(
-            epsilon=options.epsilon,
-            max_edges=options.budget or None,
-            constants=options.constants,
-            half_life=options.half_life,
-            horizon=options.horizon,
-            random_state=sparsifier.seed,
-        )
-        return found.feed(sparsifier)
+        names = ("epsilon", "constants", "half_life", "horizon")
+        same = {name: getattr(options, name) for name in names}
+        seed, most = sparsifier.seed, options.budget or None
+        return self.sparsify(max_edges=most, random_state=seed, **same).feed(sparsifier)
 
     def to_graph(self, n_nodes: int | None = None) -> Graph:
         """Refuse: the edges may not fit in memory."""

@@ -148,9 +148,11 @@ class Compaction:
         writer.flush()
         writer.close()
         sync_folder(store.folder)
-        changes: dict[str, Any] = {"n_head": len(head), "n_operations": self._n_operations}
-        changes |= {"journal": self._number, "has_times": store.has_times}
-        store.switch(replace(store.manifest, **changes))
+        manifest = replace(
+            store.manifest, journal=self._number, n_head=len(head),
+            n_operations=self._n_operations, has_times=store.has_times,
+        )  # fmt: skip
+        store.switch(manifest)
         after()
 
     def _move(self, entry: Entries) -> Iterator[Entries]:

@@ -77,8 +77,7 @@ def pack_entries(entries: Entries, first: int) -> bytes:
     """Return entries with checksums, as they are written; `first` is the number of the first."""
     packed = entries.copy()
     packed["n_safe"] = first
-    content = memoryview(packed.tobytes())
-    packed["crc"] = _checksums(content, first)
+    packed["crc"] = _checksums(memoryview(packed.tobytes()), first)
     return packed.tobytes()
 
 
@@ -106,14 +105,9 @@ def read_journal(path: Path) -> Entries:
 
 def _checksums(content: memoryview, first: int) -> NDArray[np.uint32]:
     """Return checksums of entries at their places, so that a moved entry is found, too."""
-    size = ENTRY.itemsize
-    return np.array(
-        [
-            zlib.crc32(content[at : at + CHECKED], first + at // size)
-            for at in range(0, len(content), size)
-        ],
-        np.uint32,
-    )
+    starts = range(0, len(content), ENTRY.itemsize)
+    numbered = enumerate(starts, first)
+    return np.array([zlib.crc32(content[at : at + CHECKED], n) for n, at in numbered], np.uint32)
 
 
 @dataclass

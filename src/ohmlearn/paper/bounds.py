@@ -272,14 +272,9 @@ def generalization_bound(
     lambda_n = check_at_least("lambda_n", lambda_n, lambda_1)
     delta = check_fraction("delta", delta)
     stability = stability_beta(
-        n_labelled,
-        gamma=gamma,
-        lambda_1=lambda_1,
-        epsilon=epsilon,
-        label_bound=label_bound,
-        deviation_bound=deviation_bound,
-        lower=lower,
-    )
+        n_labelled, gamma=gamma, lambda_1=lambda_1, epsilon=epsilon, label_bound=label_bound,
+        deviation_bound=deviation_bound, lower=lower,
+    )  # fmt: skip
     epsilon, lower = _check_ratios(epsilon, lower)
     l_, k, c = int(n_labelled), float(label_bound), stability.deviation_bound
     pi = l_ * u / (l_ + u - 0.5) / (1.0 - 1.0 / (2.0 * max(l_, u)))

@@ -150,7 +150,9 @@ class SparseHFS:
         """Solve Eq. (1) and (2) on the sparsifier."""
         sketch = self.sparsifier
         h = sketch.graph()
-        how = {"gamma": self.gamma, "random_state": sketch.seed, "n_jobs": sketch.n_jobs}
-        found = solve_hfs(h, self.labelled, self.y, **how)
+        found = solve_hfs(
+            h, self.labelled, self.y, gamma=self.gamma, random_state=sketch.seed,
+            n_jobs=sketch.n_jobs,
+        )  # fmt: skip
         n_seen = sketch.position - sketch.n_self_loops - sketch.n_zero_weights
         return BlockAnswer(found.f, found.mu, h, n_seen)
