@@ -95,13 +95,11 @@ def within_memory(
     names = [str(name) for name in (stream.first_ids() if stream else []) or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
     budget = Budget(
-        n_nodes=options["n_nodes"],
-        n_classes=len(set(classes)),
-        passes=passes,
+        n_nodes=options["n_nodes"], n_classes=len(set(classes)), passes=passes,
         id_length=None if are_integers else sum(map(len, names)) / len(names),
         has_times=any(options[name] is not None for name in ("half_life", "horizon", "since")),
         has_page=options.get("report") is not None,
-    )
+    )  # fmt: skip
     return {**options, "max_edges": budget.edges_within(options["memory"])}
 
 

@@ -106,13 +106,9 @@ class PartitionedEdges(Edges, Shown):
         return y
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "source": self.sources[0],
-            "partitions": self.n_partitions,
-            "columns": self.columns,
-            "nodes": len(self.nodes) or None,
-            "bad rows left out": self.n_bad or None,
-        }
+        facts = {"source": self.sources[0], "partitions": self.n_partitions}
+        more = {"nodes": len(self.nodes) or None, "bad rows left out": self.n_bad or None}
+        return {**facts, "columns": self.columns, **more}
 
     @property
     def n_partitions(self) -> int:

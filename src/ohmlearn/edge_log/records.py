@@ -185,9 +185,8 @@ def load_log(
             return manifest, entries, contents
         except FileNotFoundError as error:
             if Manifest.read(folder) == manifest:
-                raise LogError(
-                    f"{error.filename} is missing; restore it from a copy of the folder"
-                ) from error
+                what = f"{error.filename} is missing; restore it from a copy of the folder"
+                raise LogError(what) from error
     raise LogError(f"{folder}: the log was compacted again and again while it was opened")
 
 

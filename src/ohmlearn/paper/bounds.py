@@ -293,11 +293,8 @@ def generalization_bound(
     return GeneralizationBound(
         printed=assemble(added, stability.printed),
         repaired=assemble(repaired_added, stability.repaired),
-        confidence=1.0 - delta,
-        margin=margin,
-        label_bound=k,
-        deviation_bound=c,
-    )
+        confidence=1.0 - delta, margin=margin, label_bound=k, deviation_bound=c,
+    )  # fmt: skip
 
 
 def _change_on_labelled(g: float, epsilon: float, lower: float, k: float) -> float:
