@@ -118,10 +118,9 @@ class Crew {
 
 // Runs f(begin, end) for blocks of 0..count-1 whose borders do not depend on the number of threads.
 template <class F>
-void for_blocks(Crew& crew, std::int64_t count, F&& f) {
-  constexpr std::int64_t kBlock = 1 << 14;
-  crew.run((count + kBlock - 1) / kBlock,
-           [&](std::int64_t k) { f(k * kBlock, std::min<std::int64_t>(count, (k + 1) * kBlock)); });
+void for_blocks(Crew& crew, std::int64_t count, F&& f, std::int64_t block = 1 << 14) {
+  crew.run((count + block - 1) / block,
+           [&](std::int64_t k) { f(k * block, std::min<std::int64_t>(count, (k + 1) * block)); });
 }
 
 // A crew without helpers, which any number of threads may use.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -174,18 +175,7 @@ void read_field(const nb::dict& state, const char* name, std::vector<T, Allocato
   }
 }
 
-Sampler::State read_state(const nb::dict& state, bool has_half_life) {
-  Sampler::State result;
-  visit_state(result, has_half_life, [&](const char* name, auto& field) { read_field(state, name, field); });
-  result.n_nodes = static_cast<std::int32_t>(result.nodes.size());
-  return result;
-}
-
-double total(const std::array<double, 8>& lanes) {
-  double sum = 0.0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
+double total(const std::array<double, 8>& lanes) { return std::accumulate(lanes.begin(), lanes.end(), 0.0); }
 
 // The arrays of H, with its weights multiplied by a factor, the probability of each edge, and whether it has all edges.
 template <class Take>
@@ -260,7 +250,10 @@ void bind_sampler(nb::module_& m) {
                        std::optional<State> state) {
     const SamplerOptions options{seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life};
     if (!state) return void(new (self) Sampler(n_nodes, options));
-    Sampler::State read = read_state(*state, half_life < std::numeric_limits<double>::infinity());
+    Sampler::State read;
+    const bool has_half_life = half_life < std::numeric_limits<double>::infinity();
+    visit_state(read, has_half_life, [&](const char* name, auto& field) { read_field(*state, name, field); });
+    read.n_nodes = static_cast<std::int32_t>(read.nodes.size());
     new (self) Sampler(without_gil([&] { return Sampler::from_state(std::move(read), n_nodes, options); }));
   }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
         "grows"_a, "half_life"_a, "state"_a = nb::none(), kFromState);

@@ -33,16 +33,14 @@ std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_
   const std::int32_t n = edges.n();
   Buffer<unsigned char> exponent(edges.weight.size());
   std::atomic<bool> is_there[256] = {};
-  crew.run((edges.edges() + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t begin = piece * kPiece;
-    const auto part = std::span(edges.weight).subspan(begin, std::min(kPiece, edges.edges() - begin));
-    find_exponents(part, exponent.data() + begin);
+  for_blocks(crew, edges.edges(), [&](std::int64_t begin, std::int64_t end) {
+    find_exponents(std::span(edges.weight).subspan(begin, end - begin), exponent.data() + begin);
     bool found[256] = {};
-    for (std::int64_t e = begin; e < begin + std::ssize(part); ++e) found[exponent[e]] = true;
+    for (std::int64_t e = begin; e < end; ++e) found[exponent[e]] = true;
     for (int group = 0; group < 256; ++group) {
       if (found[group]) is_there[group] = true;
     }
-  });
+  }, kPiece);
 
   std::vector<std::int32_t> set = lone_nodes(n);
   std::vector<std::int32_t> vertex = set;  // of the tree, for each root of `set`

@@ -138,15 +138,15 @@ std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew)
   constexpr std::int64_t kPiece = 1 << 16;  // values that a thread takes at a time
   const std::int64_t size = std::ssize(values);
   std::vector<std::pair<float, float>> found((size + kPiece - 1) / kPiece);
-  crew.run(std::ssize(found), [&](std::int64_t piece) {
-    const auto part = values.subspan(piece * kPiece, std::min(kPiece, size - piece * kPiece));
+  for_blocks(crew, size, [&](std::int64_t begin, std::int64_t end) {
+    const auto part = values.subspan(begin, end - begin);
     float least = part[0], most = part[0];
     for (const float value : part) {
       least = value < least ? value : least;
       most = value > most ? value : most;
     }
-    found[piece] = {least, most};
-  });
+    found[begin / kPiece] = {least, most};
+  }, kPiece);
   if (found.empty()) return {};
   for (const auto& [least, most] : found) {
     found[0].first = std::min(found[0].first, least);

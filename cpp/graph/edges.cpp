@@ -47,12 +47,12 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
   const std::int64_t size = std::ssize(u);
   const auto useful = static_cast<int>(std::min<std::int64_t>(threads, 1 + size / kThreadEdges));
   std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
-  parallel_for(useful, (size + kPart - 1) / kPart, [&](std::int64_t part) {
-    const std::int64_t begin = part * kPart;
+  Crew crew(useful);
+  for_blocks(crew, size, [&](std::int64_t begin, std::int64_t end) {
     const Weight* weights = w.empty() ? nullptr : w.data() + begin;
-    if (are_valid(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit, smallest)) return;
+    if (are_valid(u.data() + begin, v.data() + begin, weights, end - begin, limit, smallest)) return;
     for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
-  });
+  }, kPart);
   for (std::int64_t i = first; i < size; ++i) {
     if (u[i] < 0 || u[i] >= limit) return EdgeFault{Reason::node_u, i, static_cast<std::int64_t>(u[i])};
     if (v[i] < 0 || v[i] >= limit) return EdgeFault{Reason::node_v, i, static_cast<std::int64_t>(v[i])};

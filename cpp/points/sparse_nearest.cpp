@@ -80,10 +80,11 @@ Neighbours SparseNearest<Value>::find(const SparseRows<Value>& queries, std::int
                                       std::int64_t end, int threads) const {
   constexpr std::int64_t kChunk = 16;
   Neighbours found{std::vector<std::int32_t>((end - begin) * k), std::vector<double>((end - begin) * k)};
-  const auto work = [&](std::int64_t first, std::int64_t last) {
+  Crew crew(threads);
+  for_blocks(crew, end - begin, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> bound(n());
     std::vector<Found> heap, nearest;
-    for (std::int64_t i = first; i < last; ++i) {
+    for (std::int64_t i = begin + first; i < begin + last; ++i) {
       // 1. Lower bounds. With m products and u = 2^-53, |x|^2, |y|^2 and 2 x'y lose at most (m + 3) u each.
       const auto x = row_of(queries, i);
       std::fill(bound.begin(), bound.end(), 0.0);
@@ -135,10 +136,7 @@ Neighbours SparseNearest<Value>::find(const SparseRows<Value>& queries, std::int
         found.index[(i - begin) * k + e] = nearest[e].second;
       }
     }
-  };
-  parallel_for(threads, (end - begin + kChunk - 1) / kChunk, [&](std::int64_t task) {
-    work(begin + task * kChunk, std::min(end, begin + (task + 1) * kChunk));
-  });
+  }, kChunk);
   return found;
 }
 

@@ -59,12 +59,10 @@ OHM_KERNEL std::int64_t add_weights(const Index* u, const Index* v, const Weight
 
 template <class Index>
 std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew& crew) {
-  const std::int64_t size = std::ssize(u);
-  std::vector<std::int64_t> last((size + kPiece - 1) / kPiece, -1);
-  crew.run(std::ssize(last), [&](std::int64_t piece) {
-    const std::int64_t begin = piece * kPiece;
-    last[piece] = find_last_of(u.data() + begin, v.data() + begin, std::min(kPiece, size - begin));
-  });
+  std::vector<std::int64_t> last((std::ssize(u) + kPiece - 1) / kPiece, -1);
+  for_blocks(crew, std::ssize(u), [&](std::int64_t begin, std::int64_t end) {
+    last[begin / kPiece] = find_last_of(u.data() + begin, v.data() + begin, end - begin);
+  }, kPiece);
   return last.empty() ? -1 : *std::max_element(last.begin(), last.end());
 }
 
@@ -73,10 +71,9 @@ Counts count_edges(std::span<const Index> u, std::span<const Index> v, std::span
                    std::int64_t position, std::array<double, 8>& weight_seen, Crew& crew) {
   const std::int64_t size = std::ssize(u);
   std::atomic<std::int64_t> loops = 0;
-  crew.run((size + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t begin = piece * kPiece;
-    loops += count_loops(u.data() + begin, v.data() + begin, std::min(kPiece, size - begin));
-  });
+  for_blocks(crew, size, [&](std::int64_t begin, std::int64_t end) {
+    loops += count_loops(u.data() + begin, v.data() + begin, end - begin);
+  }, kPiece);
   Counts counts{.loops = loops};
   if constexpr (std::is_same_v<Weight, Unit>) {
     weight_seen[0] += static_cast<double>(size - counts.loops);

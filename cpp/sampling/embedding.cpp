@@ -10,8 +10,6 @@
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes at a time
-
 std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const auto [low, high] = std::minmax(u, v);
   return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
@@ -92,9 +90,9 @@ OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t 
 
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y) {
   const std::uint64_t key = hash(seed, round);
-  parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+  Crew crew(threads);
+  for_blocks(crew, graph.n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
       sketch_row(graph, key, static_cast<std::int32_t>(i), y + i * kSketchColumns);
     }
   });
@@ -110,10 +108,9 @@ void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<c
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
                    double* products) {
   const std::uint64_t key = hash(seed, round);
-  const std::int64_t pairs = std::ssize(u);
-  parallel_for(threads, (pairs + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(pairs, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+  Crew crew(threads);
+  for_blocks(crew, std::ssize(u), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
       const std::uint32_t signs = w.empty() ? 0 : static_cast<std::uint32_t>(edge_bits(key, u[i], v[i]));
       double product = 0.0;
       estimate_pair(z + std::int64_t{u[i]} * kSketchColumns, z + std::int64_t{v[i]} * kSketchColumns, signs,

@@ -31,12 +31,6 @@ Sampler::Sampler(State state, const SamplerOptions& options)
   state_.rows.has_times = has_half_life();
 }
 
-Sampler Sampler::copy(int threads) const {
-  Sampler other(*this);
-  other.options_.threads = threads;
-  return other;
-}
-
 // Resizes `nodes` last: its size is the number of nodes with memory, also if an earlier resize throws.
 void Sampler::reserve_nodes(std::int64_t n_nodes) {
   bound_.resize(n_nodes, NodeRecord::kInfinity);
@@ -54,12 +48,10 @@ std::int64_t Sampler::capacity_for(double rows) const {
 // The target, which is the most rows after a resample: leverages add up to less than n.
 double Sampler::most_rows() const {
   if (options_.max_rows > 0) return static_cast<double>(std::min(options_.max_rows, kMostEdges));
-  return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes);
+  return usual_beta(options_, state_.n_nodes) * static_cast<double>(state_.n_nodes);
 }
 
 bool Sampler::all_fit(const Triangle& h) const { return static_cast<double>(h.edges()) <= most_rows(); }
-
-double Sampler::beta_for(std::int64_t n) const { return usual_beta(options_, n); }
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
@@ -158,7 +150,7 @@ void Sampler::bound_estimates() {
 Buffer<float> Sampler::find_leverages(Crew& crew, const Triangle& h, const Laplacian& laplacian,
                                       std::uint64_t key) {
   const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / laplacian.rank()
-                                            : beta_for(h.n());
+                                            : usual_beta(options_, h.n());
   Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, crew, state_.nodes);
   bound_estimates();  // there may be another sketch
   state_.correction = found.correction;
@@ -211,7 +203,7 @@ void Sampler::thin(Crew& crew, Triangle& h) {
   laplacian.matrix = Matrix();  // as large as H itself
   if (!options_.retracts || all_fit(h)) {
     take_rows(h);
-    if (options_.max_rows == 0) state_.beta = beta_for(n);
+    if (options_.max_rows == 0) state_.beta = usual_beta(options_, n);
     state_.capacity = capacity_for(static_cast<double>(n_rows()));
     return;
   }
@@ -219,8 +211,8 @@ void Sampler::thin(Crew& crew, Triangle& h) {
     keep_forest(h, n_components, probability, crew);
   }
   // Under a budget beta never increases: edges dropped at a smaller beta cannot be recovered.
-  state_.beta =
-      options_.max_rows > 0 ? std::min(state_.beta, fit_beta(probability, options_.max_rows, crew)) : beta_for(n);
+  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(probability, options_.max_rows, crew))
+                                      : usual_beta(options_, n);
   for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
     for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
       probability[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(probability[e])));

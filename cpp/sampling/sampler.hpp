@@ -60,7 +60,11 @@ class Sampler {
   static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
   // An independent sampler with the same state, which uses another number of threads.
-  Sampler copy(int threads) const;
+  Sampler copy(int threads) const {
+    Sampler other(*this);
+    other.options_.threads = threads;
+    return other;
+  }
 
   // Adds edges in which find_fault finds no fault. New nodes are added.
   template <class Index, class Weight>
@@ -125,7 +129,6 @@ class Sampler {
   std::int64_t capacity_for(double rows) const;
   double most_rows() const;
   bool all_fit(const Triangle& h) const;
-  double beta_for(std::int64_t n) const;
 
   Embedding embedding() const { return {state_.nodes, state_.clusters}; }
 

@@ -5,10 +5,8 @@
 #include "sampling/rows.hpp"
 
 #include <cstdint>
-#include <cstdio>
+#include <sstream>
 #include <stdexcept>
-#include <string>
-#include <type_traits>
 
 namespace ohm {
 
@@ -16,18 +14,9 @@ namespace ohm {
 template <class... Parts>
 void refuse_unless(bool is_sound, const Parts&... parts) {
   if (is_sound) return;
-  const auto text = []<class Part>(const Part& part) -> std::string {
-    if constexpr (std::is_integral_v<Part>) {
-      return std::to_string(part);
-    } else if constexpr (std::is_floating_point_v<Part>) {
-      char digits[32];
-      std::snprintf(digits, sizeof digits, "%g", static_cast<double>(part));
-      return digits;
-    } else {
-      return part;
-    }
-  };
-  throw std::invalid_argument((text(parts) + ...));
+  std::ostringstream text;
+  (text << ... << parts);
+  throw std::invalid_argument(text.str());
 }
 
 // The counters and rows that all samplers have. A capacity is between two limits.

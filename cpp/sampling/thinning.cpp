@@ -214,15 +214,16 @@ double fit_beta(std::span<const float> leverage, std::int64_t rows, Crew& crew) 
   std::vector<double> rest(pieces);
   double beta = 1.0 / static_cast<double>(kCertain);
   for (;;) {
-    crew.run(pieces, [&](std::int64_t piece) {
+    for_blocks(crew, size, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t piece = begin / kPiece;
       whole[piece] = 0;
       rest[piece] = 0.0;
-      for (const float t : leverage.subspan(piece * kPiece, std::min(kPiece, size - piece * kPiece))) {
+      for (const float t : leverage.subspan(begin, end - begin)) {
         const bool cut = beta * static_cast<double>(t) >= 1.0;
         whole[piece] += cut;
         rest[piece] += cut ? 0.0 : static_cast<double>(t);
       }
-    });
+    }, kPiece);
     const std::int64_t n_whole = std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
     const double sum = std::accumulate(rest.begin(), rest.end(), 0.0);
     const double next = n_whole < rows ? static_cast<double>(rows - n_whole) / sum : beta;

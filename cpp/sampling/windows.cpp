@@ -32,12 +32,6 @@ WindowSampler::WindowSampler(std::int32_t n_nodes, const SamplerOptions& options
 
 WindowSampler::WindowSampler(State state, const SamplerOptions& options) : options_(options), state_(std::move(state)) {}
 
-WindowSampler WindowSampler::copy(int threads) const {
-  WindowSampler other(*this);
-  other.options_.threads = threads;
-  return other;
-}
-
 double WindowSampler::beta_for(std::int64_t n) const { return kFraction * usual_beta(options_, n); }
 
 // Rows among which none has to be dropped: as many as one sparsifier of all edges may have.

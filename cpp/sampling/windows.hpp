@@ -41,7 +41,11 @@ class WindowSampler {
   static WindowSampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
   // An independent sampler with the same state, which uses another number of threads.
-  WindowSampler copy(int threads) const;
+  WindowSampler copy(int threads) const {
+    WindowSampler other(*this);
+    other.options_.threads = threads;
+    return other;
+  }
 
   // Adds edges in which find_fault finds no fault, and whose times are finite. New nodes are added.
   template <class Index, class Weight>

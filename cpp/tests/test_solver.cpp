@@ -1,5 +1,6 @@
 #include "solver/solver.hpp"
 
+#include <cstring>
 #include <numeric>
 
 #include "check.hpp"

@@ -3,6 +3,7 @@
 #include "base/rng.hpp"
 #include "check.hpp"
 #include "graph/components.hpp"
+#include "sampling/window_thinning.hpp"
 
 #include <algorithm>
 #include <cmath>

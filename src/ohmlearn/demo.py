@@ -95,21 +95,12 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
         for passes in (MORE_PASSES, EXACT_PASSES)
     )
     return Demo(
-        points=points,
-        classes=classes,
-        labelled=labelled,
-        n_neighbors=n_neighbors,
-        n_edges=sparsifier.n_edges_seen_,
-        n_kept=model.graph_.n_edges,
-        n_resamples=sparsifier.n_resamples_,
-        certificate=certificate,
-        one_pass=one_pass,
-        refined=refined,
-        exact=exact,
-        seconds=time.perf_counter() - start,
-        cpu_seconds=time.process_time(),
-        peak_bytes=peak_memory(),
-    )
+        points=points, classes=classes, labelled=labelled, n_neighbors=n_neighbors,
+        n_edges=sparsifier.n_edges_seen_, n_kept=model.graph_.n_edges,
+        n_resamples=sparsifier.n_resamples_, certificate=certificate, one_pass=one_pass,
+        refined=refined, exact=exact, seconds=time.perf_counter() - start,
+        cpu_seconds=time.process_time(), peak_bytes=peak_memory(),
+    )  # fmt: skip
 
 
 def _answer(

@@ -16,22 +16,10 @@ from ohmlearn.graph import Graph
 from ohmlearn.points import knn_edges
 
 __all__ = [
-    "barbell",
-    "chimera",
-    "complete",
-    "dense_clusters",
-    "disjoint_union",
-    "grid2d",
-    "grid3d",
-    "knn_points",
-    "log_uniform_weights",
-    "paper_knn",
-    "paper_points",
-    "path",
-    "preferential_attachment",
-    "star",
-    "stochastic_blocks",
-]
+    "barbell", "chimera", "complete", "dense_clusters", "disjoint_union", "grid2d", "grid3d",
+    "knn_points", "log_uniform_weights", "paper_knn", "paper_points", "path",
+    "preferential_attachment", "star", "stochastic_blocks",
+]  # fmt: skip
 
 Nodes = NDArray[np.int64]
 Points = NDArray[np.float64]

@@ -150,12 +150,11 @@ def _explain(
 ) -> "list[Explanation]":
     from ohmlearn.estimators.explanation import explain_nodes
 
-    against, classes = options["against"], model.class_answer.problem.classes.tolist()
+    answer, against = model.class_answer, options["against"]
+    classes = answer.problem.classes.tolist()
     if against is not None:  # classes may be integers
         against = {str(one): one for one in classes}.get(against, against)
-    return explain_nodes(
-        model.class_answer, nodes, against=against, edges=edges, remedy=REMEDY
-    )  # fmt: skip
+    return explain_nodes(answer, nodes, against=against, edges=edges, remedy=REMEDY)
 
 
 def _write(found: "list[Explanation]", options: cli.Options) -> None:

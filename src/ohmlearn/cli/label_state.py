@@ -126,9 +126,14 @@ def label_with_state(
     is_new = found.answer is not taken.found.answer or (new is not None and new.has_new)
     if is_new and isinstance(answer, ClassAnswer):
         about |= _compare(found.kept, answer)
-    finish = partial(_save, state, found) if is_new else lambda: None
+
+    def save() -> None:
+        if is_new:
+            with phase(f"writing {state.path}"):
+                state.save(found)
+
     return LabelOutcome(
-        answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, reasons, finish
+        answer, kept, found.kept.sparsifier, stream, NOT_MEASURED, {"state": about}, reasons, save
     )
 
 
@@ -297,11 +302,6 @@ def _answer_with_features(
     model = fit_with_features({**options, "seed": found.kept.seed}, features, edges, labels)
     stream.nodes = nodes
     return model.answer_
-
-
-def _save(state: StateFile, found: Labelling) -> None:
-    with phase(f"writing {state.path}"):
-        state.save(found)
 
 
 def _join_labels(found: Labelling, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:

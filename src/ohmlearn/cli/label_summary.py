@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 MANY = 20  # classes, each with a column
+COUNTED = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
 SHOWN, NAMED = 10, 5  # classes of a review, and nodes
 
 
@@ -30,9 +31,7 @@ def make_summary(
     summary = {
         "sources": stream.sources,
         "n_nodes": len(nodes_read(stream)),
-        "n_edges_seen": int(stats["n_edges_seen"]),
-        "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
-        "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
+        **{name: int(stats[name]) for name in COUNTED},
         "n_bad_rows": stream.n_bad,
         "n_edges_kept": problem.full_graph.n_edges,
         "n_labelled": len(problem.labels.nodes),

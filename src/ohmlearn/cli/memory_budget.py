@@ -59,9 +59,8 @@ class Budget:
 
     def _phases(self) -> list[tuple[int, int]]:
         """Return for each phase the bytes that it needs anyway, and for each edge kept."""
-        n, ids = self.n_nodes, 0
-        if self.id_length is not None:
-            ids = round(n * (STRING + 2 * self.id_length))
+        n, length = self.n_nodes, self.id_length
+        ids = 0 if length is None else round(n * (STRING + 2 * length))
         phases = [(START + ids + n * NODE_BYTES, ROW_BYTES + TIME_BYTES * self.has_times)]
         if self.n_classes > 0:
             # One more column, whose solution makes the scores sum to zero.
@@ -96,13 +95,11 @@ def within_memory(
     names = [str(name) for name in (stream.first_ids() if stream else []) or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
     budget = Budget(
-        n_nodes=options["n_nodes"],
-        n_classes=len(set(classes)),
-        passes=passes,
+        n_nodes=options["n_nodes"], n_classes=len(set(classes)), passes=passes,
         id_length=None if are_integers else sum(map(len, names)) / len(names),
         has_times=any(options[name] is not None for name in ("half_life", "horizon", "since")),
         has_page=options.get("report") is not None,
-    )
+    )  # fmt: skip
     return {**options, "max_edges": budget.edges_within(options["memory"])}
 
 

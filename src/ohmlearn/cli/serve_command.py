@@ -190,19 +190,17 @@ def _read_settings(options: cli.Options) -> "Settings":
 
     stored = {name: options[name] if cli.was_given(name) else None for name in STORED}
     every, pause = options["certify_every"], options["answer_every"]
+    same = {name: options[name] for name in ("event_id", "passes", "weight", "min_probability")}
     return Settings(
         half_life=_as_duration("half_life", stored["half_life"]),
         window=_as_duration("window", stored["horizon"]),
         epsilon=stored["epsilon"],
         seed=stored["seed"],
-        event_id=options["event_id"],
-        passes=options["passes"],
         certify_every=None if every == "never" else _as_duration("certify_every", every),
         every_seconds=0.0 if cli.as_moment(pause) == 0.0 else check_duration("answer_every", pause),
         every_edges=options["answer_after"],
         n_jobs=options["threads"],
-        weight=options["weight"],
-        min_probability=options["min_probability"],
+        **same,
         **_read_model(options),
     )
 
@@ -310,14 +308,6 @@ def _listen(
     with logs_to(options["log_format"]), ExitStack() as stack:
         service = Service(folder, settings)
         stack.callback(service.stop)  # a second time, unless the server could not be started
-        run(
-            service,
-            host=options["host"],
-            port=options["port"],
-            tokens=tokens,
-            hosts=options["allow_host"],
-            ssl_certfile=options["ssl_certfile"],
-            ssl_keyfile=options["ssl_keyfile"],
-            when_started=lambda: start(service),
-            announce=click.echo,
-        )
+        how = {name: options[name] for name in ("host", "port", "ssl_certfile", "ssl_keyfile")}
+        how |= {"tokens": tokens, "hosts": options["allow_host"]}
+        run(service, when_started=lambda: start(service), announce=click.echo, **how)

@@ -130,13 +130,9 @@ class ClusterCalls(Generic[Answer]):
         In Spark, ``sparsify(spark.read.parquet("events"), epsilon=0.9)`` does the same.
         """
         found = self._on_cluster(edges, options).sparsify(
-            epsilon=epsilon,
-            max_edges=max_edges,
-            constants=constants,
-            half_life=half_life,
-            horizon=horizon,
-            random_state=random_state,
-        )
+            epsilon=epsilon, max_edges=max_edges, constants=constants, half_life=half_life,
+            horizon=horizon, random_state=random_state,
+        )  # fmt: skip
         return found.snapshot()
 
     def label(
@@ -214,20 +210,11 @@ calibration, half_life, horizon, random_state
             y = read_labels(os.fspath(y))
             sample_weight = y.weights if sample_weight is None else sample_weight
         model = HFSClassifier(
-            gamma=gamma,
-            epsilon=epsilon,
-            max_edges=max_edges,
-            passes=passes,
-            normalization=normalization,
-            method=method,
-            class_prior=class_prior,
-            prior_strength=prior_strength,
-            calibration=calibration,
-            half_life=half_life,
-            horizon=horizon,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        ).fit_edges(source, y, sample_weight=sample_weight, at=at, since=since)
+            gamma=gamma, epsilon=epsilon, max_edges=max_edges, passes=passes,
+            normalization=normalization, method=method, class_prior=class_prior,
+            prior_strength=prior_strength, calibration=calibration, half_life=half_life,
+            horizon=horizon, random_state=random_state, n_jobs=n_jobs,
+        ).fit_edges(source, y, sample_weight=sample_weight, at=at, since=since)  # fmt: skip
         certificate = None
         if certify:
             how: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}

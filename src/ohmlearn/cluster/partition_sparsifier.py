@@ -277,8 +277,7 @@ def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
     ids = ids_in(arrays)
     check_arrays(arrays, {"u": np.int32, "v": np.int32})
     ends = arrays["u"], arrays["v"]
-    fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
-    if not fit:
+    if not all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends):
         raise ValueError("its rows and its nodes do not fit; read the partition again")
     return ids
 

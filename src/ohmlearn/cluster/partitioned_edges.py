@@ -106,13 +106,9 @@ class PartitionedEdges(Edges, Shown):
         return y
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "source": self.sources[0],
-            "partitions": self.n_partitions,
-            "columns": self.columns,
-            "nodes": len(self.nodes) or None,
-            "bad rows left out": self.n_bad or None,
-        }
+        facts = {"source": self.sources[0], "partitions": self.n_partitions}
+        more = {"nodes": len(self.nodes) or None, "bad rows left out": self.n_bad or None}
+        return {**facts, "columns": self.columns, **more}
 
     @property
     def n_partitions(self) -> int:
@@ -143,18 +139,11 @@ class PartitionedEdges(Edges, Shown):
         ----------
         epsilon, max_edges, constants, half_life, horizon, random_state
             See `StreamingSparsifier`.
-
-        Returns
-        -------
-        StreamingSparsifier
         """
         parameters: dict[str, Any] = {
-            "epsilon": epsilon,
-            "max_edges": max_edges,
-            "constants": constants,
-            "half_life": half_life,
-            "horizon": horizon,
-        }
+            "epsilon": epsilon, "max_edges": max_edges, "constants": constants,
+            "half_life": half_life, "horizon": horizon,
+        }  # fmt: skip
         seed = check_seed(random_state)
         StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
         found = self._run(Sparsifying(self.options, parameters, seed))
@@ -180,15 +169,10 @@ class PartitionedEdges(Edges, Shown):
         if options.scheme != "resample":
             wanted = Setting("scheme", "resample")
             raise InputError(f"edges on a cluster need {wanted}, got {options.scheme!r}")
-        found = self.sparsify(
-            epsilon=options.epsilon,
-            max_edges=options.budget or None,
-            constants=options.constants,
-            half_life=options.half_life,
-            horizon=options.horizon,
-            random_state=sparsifier.seed,
-        )
-        return found.feed(sparsifier)
+        names = ("epsilon", "constants", "half_life", "horizon")
+        same = {name: getattr(options, name) for name in names}
+        seed, most = sparsifier.seed, options.budget or None
+        return self.sparsify(max_edges=most, random_state=seed, **same).feed(sparsifier)
 
     def to_graph(self, n_nodes: int | None = None) -> Graph:
         """Refuse: the edges may not fit in memory."""

@@ -33,18 +33,12 @@ SQL_TYPES = {pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"
 SLICE = 1 << 17  # nodes in a row of bytes
 # Operators after which the rows of a partition come in the order in which other tasks finish.
 SHUFFLES = {
-    "Aggregate": "a groupBy",
-    "Distinct": "a distinct or dropDuplicates",
-    "Deduplicate": "a distinct or dropDuplicates",
-    "Join": "a join",
-    "Repartition": "a repartition",
-    "RepartitionByExpression": "a repartition",
-    "RebalancePartitions": "a rebalance",
-    "Intersect": "an intersect",
-    "Except": "a subtract",
-    "Window": "a window",
-    "Sort": "a sort",
-}
+    "Aggregate": "a groupBy", "Distinct": "a distinct or dropDuplicates",
+    "Deduplicate": "a distinct or dropDuplicates", "Join": "a join",
+    "Repartition": "a repartition", "RepartitionByExpression": "a repartition",
+    "RebalancePartitions": "a rebalance", "Intersect": "an intersect", "Except": "a subtract",
+    "Window": "a window", "Sort": "a sort",
+}  # fmt: skip
 
 
 class SparkEdges(PartitionedEdges):

@@ -39,12 +39,8 @@ JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.inter
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 DEATHS = r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker .*crashed"
 ROW = "number int, part int, n_parts int, key int, content binary"
-SCHEMA = pa.schema(
-    [
-        *((name, pa.int32()) for name in ("number", "part", "n_parts", "key")),
-        ("content", pa.binary()),
-    ]
-)
+NUMBERS = [(name, pa.int32()) for name in ("number", "part", "n_parts", "key")]
+SCHEMA = pa.schema([*NUMBERS, ("content", pa.binary())])
 PART = 1 << 24  # bytes of a row
 GATHER = 1 << 18  # rows of edges that are handed on at a time; Spark sends 10,000
 
@@ -323,9 +319,8 @@ def _split(packed: bytes, number: int, tree: Tree, level: int) -> Batches:
     for part in range(n_parts):
         content = memoryview(packed)[part * PART : (part + 1) * PART]
         columns = [pa.array([value], pa.int32()) for value in (number, part, n_parts, key)]
-        yield pa.RecordBatch.from_arrays(
-            [*columns, pa.array([content], pa.binary())], schema=SCHEMA
-        )
+        columns.append(pa.array([content], pa.binary()))
+        yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def _as_content(batches: Batches) -> DataFrame | Iterator[Any]:

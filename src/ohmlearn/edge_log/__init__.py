@@ -7,11 +7,5 @@ from ohmlearn.edge_log.manifest import LogError
 from ohmlearn.edge_log.transaction import Removal, Transaction
 
 __all__ = [
-    "EdgeLog",
-    "LiveEdges",
-    "LogError",
-    "LogFollower",
-    "LogSnapshot",
-    "Removal",
-    "Transaction",
-]
+    "EdgeLog", "LiveEdges", "LogError", "LogFollower", "LogSnapshot", "Removal", "Transaction",
+]  # fmt: skip

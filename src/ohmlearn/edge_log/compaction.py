@@ -148,15 +148,11 @@ class Compaction:
         writer.flush()
         writer.close()
         sync_folder(store.folder)
-        store.switch(
-            replace(
-                store.manifest,
-                journal=self._number,
-                n_head=len(head),
-                n_operations=self._n_operations,
-                has_times=store.has_times,
-            )
-        )
+        manifest = replace(
+            store.manifest, journal=self._number, n_head=len(head),
+            n_operations=self._n_operations, has_times=store.has_times,
+        )  # fmt: skip
+        store.switch(manifest)
         after()
 
     def _move(self, entry: Entries) -> Iterator[Entries]:

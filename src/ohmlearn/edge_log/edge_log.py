@@ -248,18 +248,12 @@ class EdgeLog(Shown, Shared):
         """
         store = self._open_store
         return {
-            "n_edges": self.n_edges,
-            "n_nodes": self.n_nodes,
-            "n_dead": self.n_dead,
-            "n_operations": self.n_operations,
-            "n_segments": len(store.contents.segment_rows),
-            "n_records": self.n_records,
-            "has_times": self.has_times,
-            "id_kind": self.nodes.kind,
-            "bytes": store.size(),
-            "generation": store.manifest.generation,
+            "n_edges": self.n_edges, "n_nodes": self.n_nodes, "n_dead": self.n_dead,
+            "n_operations": self.n_operations, "n_segments": len(store.contents.segment_rows),
+            "n_records": self.n_records, "has_times": self.has_times, "id_kind": self.nodes.kind,
+            "bytes": store.size(), "generation": store.manifest.generation,
             "sparsifier": self.parameters,
-        }
+        }  # fmt: skip
 
     # Changes.
 

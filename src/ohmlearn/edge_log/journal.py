@@ -77,8 +77,7 @@ def pack_entries(entries: Entries, first: int) -> bytes:
     """Return entries with checksums, as they are written; `first` is the number of the first."""
     packed = entries.copy()
     packed["n_safe"] = first
-    content = memoryview(packed.tobytes())
-    packed["crc"] = _checksums(content, first)
+    packed["crc"] = _checksums(memoryview(packed.tobytes()), first)
     return packed.tobytes()
 
 
@@ -86,12 +85,8 @@ def read_journal(path: Path) -> Entries:
     """Return the entries of all complete operations.
 
     A crash can leave a part of an entry, zeros or a part of an operation at the end. They were not
-    acknowledged, and are left out. Any other entry with a wrong checksum has been damaged.
-
-    Raises
-    ------
-    LogError
-        Names the file and the position of a damaged entry.
+    acknowledged, and are left out. Any other entry with a wrong checksum has been damaged: LogError
+    names the file and the position.
     """
     content = path.read_bytes()
     whole = len(content) - len(content) % ENTRY.itemsize
@@ -110,14 +105,9 @@ def read_journal(path: Path) -> Entries:
 
 def _checksums(content: memoryview, first: int) -> NDArray[np.uint32]:
     """Return checksums of entries at their places, so that a moved entry is found, too."""
-    size = ENTRY.itemsize
-    return np.array(
-        [
-            zlib.crc32(content[at : at + CHECKED], first + at // size)
-            for at in range(0, len(content), size)
-        ],
-        np.uint32,
-    )
+    starts = range(0, len(content), ENTRY.itemsize)
+    numbered = enumerate(starts, first)
+    return np.array([zlib.crc32(content[at : at + CHECKED], n) for n, at in numbered], np.uint32)
 
 
 @dataclass
@@ -126,15 +116,6 @@ class Contents:
 
     A removed row is a bit of its segment. Expired rows are not marked: an expiry is one number,
     which holds for all records before it.
-
-    Attributes
-    ----------
-    removed : dict
-        For each segment with removed rows, their bits. The arrays are replaced, never changed, so
-        that a reader can keep them.
-    expiries : list of (int, float)
-        Number of the records before an expiry, and its limit. Later ones have lower limits; others
-        have no effect.
     """
 
     n_edges: int = 0  # live ones
@@ -143,7 +124,9 @@ class Contents:
     n_updates: int = 0  # rows that were appended, removed or have expired
     segment_rows: dict[int, int] = field(default_factory=dict)
     segment_ends: dict[int, int] = field(default_factory=dict)  # in bytes
+    # By segment; arrays are replaced, never changed, so that a reader can keep them.
     removed: dict[int, Bits] = field(default_factory=dict)
+    # Records before an expiry, and its limit; later ones have lower limits, others no effect.
     expiries: list[tuple[int, float]] = field(default_factory=list)
     n_records: int = 0
     _records: Entries = field(default_factory=lambda: np.empty(0, RECORD))

@@ -70,34 +70,23 @@ class Step(NamedTuple):
 
 
 class SparsifierInStep:
-    """The sparsifier of a log, the edges removed from it, and how far it has read the log.
+    """The sparsifier of a log, the edges removed from it, and how far it has read the log."""
 
-    Attributes
-    ----------
-    sparsifier : StreamingSparsifier
-        H. It has seen all live edges, and those of `removed`.
-    removed : StreamingSparsifier
-        Of edges that H has seen and that were removed since.
-    generation : int
-        How often H has been built again.
-    lock : RLock
-        Held by a thread that uses or changes the attributes above, if there are several threads. A
-        thread that needs the lock of the log, too, takes that one first.
-    live : LiveEdges
-        The live edges that H stands for, when it has taken in all operations it knows.
-    is_whole : bool
-        False while H changes, and for ever if an error has left it half-changed.
-    """
+    sparsifier: StreamingSparsifier  # H; it has seen all live edges, and those of `removed`
+    removed: StreamingSparsifier  # of edges that H has seen and that were removed since
+    generation: int  # how often H has been built again
 
     def __init__(self, store: Store, n_jobs: int | None = None) -> None:
         self._store, self._n_jobs = store, n_jobs
+        # Held by a thread that uses or changes the attributes above, if there are several threads.
+        # A thread that needs the lock of the log, too, takes that one first.
         self.lock = threading.RLock()
         self._path = store.folder / SAVED
         self._staleness: float | None = None
         self._has_changed = False
-        self.is_whole = True
+        self.is_whole = True  # not while H changes, nor if an error has left it half-changed
         self._least = 0.0  # at which a removal has stopped adding to `removed`
-        self.live = store.live()
+        self.live = store.live()  # what H stands for, after all operations that it knows
         store.take_operations()
         step = self._load()
         if step is None:

@@ -52,27 +52,17 @@ Savepoint = tuple[dict[Path, int], int]  # lengths of files, number of operation
 
 
 class Store:
-    """The state of a log in memory, kept equal to that of its folder.
-
-    Attributes
-    ----------
-    operations : list of ndarray
-        Entries of the operations that this process has written since `take_operations`.
-    n_durable : int
-        Number of operations that are on disk.
-    sealed : int
-        Segments up to this number are not continued.
-    """
+    """The state of a log in memory, kept equal to that of its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.nodes = NodeTable()
-        self.operations: list[Entries] = []
+        self.operations: list[Entries] = []  # that this process has written, for `take_operations`
         self._group: list[Entries] = []  # of the operation that is being written
-        self.sealed = 0
+        self.sealed = 0  # segments up to this number are not continued
         self._n_earlier = 0  # updates that compaction has taken out of the journal
         self._n_ids = 0  # of the table that are in the log
-        self.n_durable = self._n_durable_ids = 0
+        self.n_durable = self._n_durable_ids = 0  # operations that are on disk, and ids
         self._lock: Lock | None = None
         self._writer: Writer | None = None
         self.refresh()

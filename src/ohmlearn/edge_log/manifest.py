@@ -66,13 +66,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read the manifest of a folder.
-
-        Raises
-        ------
-        LogError
-            If it is damaged, or of another version.
-        """
+        """Read the manifest of a folder; raise LogError if it is damaged or of another version."""
         path = folder / LOG_MANIFEST
         try:
             content = json.loads(path.read_bytes())
@@ -84,9 +78,8 @@ class Manifest:
             if version == VERSION:
                 return cls(**content)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise LogError(
-                f"{path} is damaged: its checksum does not match; restore it from a copy"
-            ) from error
+            what = f"{path} is damaged: its checksum does not match; restore it from a copy"
+            raise LogError(what) from error
         raise LogError(
             f"{path} has format version {version}, but this ohmlearn reads version {VERSION}; use "
             f"the ohmlearn that wrote it"

@@ -171,11 +171,7 @@ def load_log(
     """Read manifest and journal, and add ids to `nodes` that it does not have yet.
 
     If `files` are given, they become those that hold records, so that compaction may delete them.
-
-    Raises
-    ------
-    LogError
-        If a file is missing or damaged.
+    If a file is missing or damaged, LogError is raised.
     """
     for _ in range(TRIES):
         manifest = Manifest.read(folder)
@@ -189,9 +185,8 @@ def load_log(
             return manifest, entries, contents
         except FileNotFoundError as error:
             if Manifest.read(folder) == manifest:
-                raise LogError(
-                    f"{error.filename} is missing; restore it from a copy of the folder"
-                ) from error
+                what = f"{error.filename} is missing; restore it from a copy of the folder"
+                raise LogError(what) from error
     raise LogError(f"{folder}: the log was compacted again and again while it was opened")
 
 

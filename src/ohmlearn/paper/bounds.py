@@ -83,7 +83,10 @@ def stability_beta(
     lambda_1 = check_at_least("lambda_1", lambda_1, 0.0)
     epsilon, lower = _check_ratios(epsilon, lower)
     a = l_ * gamma * lower * lambda_1
-    c = _deviation_bound(a, l_, k, deviation_bound)
+    # |f| <= |f|_2, which is at most k sqrt(l) / a and at most k sqrt(l / a) / 2.
+    c = k + k * min(math.sqrt(l_) / a, 0.5 * math.sqrt(l_ / a)) if a > 0 else math.inf
+    if deviation_bound is not None:
+        c = min(c, check_positive("deviation_bound", deviation_bound))
     repaired = min(c * c, 2.0 * math.sqrt(2.0) * c * c / a) if a > 0 and c < math.inf else math.inf
     a_printed = l_ * gamma * (1.0 - epsilon) * lambda_1 - 1.0
     printed = math.inf
@@ -102,14 +105,6 @@ def _check_ratios(epsilon: float, lower: float | None) -> tuple[float, float]:
             f"energies is known and above 0, pass it as {Param('lower')}"
         )
     return epsilon, 1.0 - epsilon
-
-
-def _deviation_bound(a: float, l_: int, k: float, given: float | None) -> float:
-    """Return c: |f| <= |f|_2, which is at most k sqrt(l) / a and at most k sqrt(l / a) / 2."""
-    derived = k + k * min(math.sqrt(l_) / a, 0.5 * math.sqrt(l_ / a)) if a > 0 else math.inf
-    if given is None:
-        return derived
-    return min(derived, check_positive("deviation_bound", given))
 
 
 @dataclass(frozen=True)
@@ -194,15 +189,13 @@ class GeneralizationBound:
 
     def __str__(self) -> str:
         both = (self.printed, self.repaired)
-        rows = [
-            ("error on labelled nodes", [terms.empirical for terms in both]),
-            ("added by sparsification", [terms.sparsification for terms in both]),
-            ("stability beta", [terms.stability for terms in both]),
-            ("deviation", [terms.deviation for terms in both]),
-            ("bound of R", [terms.value for terms in both]),
-        ]
+        names = {
+            "empirical": "error on labelled nodes", "sparsification": "added by sparsification",
+            "stability": "stability beta", "deviation": "deviation", "value": "bound of R",
+        }  # fmt: skip
         lines = [f"{'':24}{'printed':>12}{'repaired':>12}"]
-        lines += [f"{name:24}" + "".join(f"{x:12.4g}" for x in values) for name, values in rows]
+        for term, name in names.items():
+            lines.append(f"{name:24}" + "".join(f"{getattr(x, term):12.4g}" for x in both))
         if any(terms.vacuous for terms in both):
             verdicts = ("vacuous" if terms.vacuous else "" for terms in both)
             lines.append(f"{'':24}" + "".join(f"{verdict:>12}" for verdict in verdicts))
@@ -279,17 +272,13 @@ def generalization_bound(
     lambda_n = check_at_least("lambda_n", lambda_n, lambda_1)
     delta = check_fraction("delta", delta)
     stability = stability_beta(
-        n_labelled,
-        gamma=gamma,
-        lambda_1=lambda_1,
-        epsilon=epsilon,
-        label_bound=label_bound,
-        deviation_bound=deviation_bound,
-        lower=lower,
-    )
+        n_labelled, gamma=gamma, lambda_1=lambda_1, epsilon=epsilon, label_bound=label_bound,
+        deviation_bound=deviation_bound, lower=lower,
+    )  # fmt: skip
     epsilon, lower = _check_ratios(epsilon, lower)
     l_, k, c = int(n_labelled), float(label_bound), stability.deviation_bound
-    spread = math.sqrt(_pi(l_, u) * math.log(1.0 / delta) / 2.0)
+    pi = l_ * u / (l_ + u - 0.5) / (1.0 - 1.0 / (2.0 * max(l_, u)))
+    spread = math.sqrt(pi * math.log(1.0 / delta) / 2.0)
 
     def assemble(sparsification: float, beta: float) -> BoundTerms:
         deviation = (2.0 * beta + c * c * (l_ + u) / (l_ * u)) * spread
@@ -304,15 +293,8 @@ def generalization_bound(
     return GeneralizationBound(
         printed=assemble(added, stability.printed),
         repaired=assemble(repaired_added, stability.repaired),
-        confidence=1.0 - delta,
-        margin=margin,
-        label_bound=k,
-        deviation_bound=c,
-    )
-
-
-def _pi(l_: int, u: int) -> float:
-    return l_ * u / (l_ + u - 0.5) / (1.0 - 1.0 / (2.0 * max(l_, u)))
+        confidence=1.0 - delta, margin=margin, label_bound=k, deviation_bound=c,
+    )  # fmt: skip
 
 
 def _change_on_labelled(g: float, epsilon: float, lower: float, k: float) -> float:

@@ -98,13 +98,8 @@ def run_experiment(settings: ExperimentSettings) -> dict[str, Any]:
 def _run_apart(job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in its own process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    run = subprocess.run(
-        [sys.executable, "-m", JOB, json.dumps(job)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    command = [sys.executable, "-m", JOB, json.dumps(job)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if run.returncode != 0:
         lines = run.stderr.strip().splitlines() or [f"exit code {run.returncode}"]
         raise RuntimeError(f"the job {job['kind']!r} at k = {job['k']} failed: {lines[-1]}")

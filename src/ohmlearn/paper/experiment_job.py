@@ -85,13 +85,9 @@ def _sparsify(
     )
     h = sparsifier.update(edges).snapshot()
     seen = sparsifier.n_edges_seen_
-    return h, {
-        "n_edges": seen,
-        "n_kept": h.n_edges,
-        "kept_share": h.n_edges / seen,
-        "n_components": h.components()[0],
-        "sparsify_seconds": round(time.perf_counter() - start, 3),
-    }
+    result = {"n_edges": seen, "n_kept": h.n_edges, "kept_share": h.n_edges / seen}
+    seconds = round(time.perf_counter() - start, 3)
+    return h, result | {"n_components": h.components()[0], "sparsify_seconds": seconds}
 
 
 def _run_stream(

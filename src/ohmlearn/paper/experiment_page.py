@@ -79,14 +79,9 @@ def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
     axes.plot(k, fractions, label="Sparse-HFS", **STYLES["sparse"])
     paper = [found for found in results["results"] if "paper" in found]
     if paper:
-        axes.plot(
-            [found["k"] for found in paper],
-            [found["paper"]["kept_share"] for found in paper],
-            color=PURPLE,
-            marker="^",
-            linestyle=":",
-            label='scheme="paper"',
-        )
+        some = [found["k"] for found in paper]
+        fractions = [found["paper"]["kept_share"] for found in paper]
+        axes.plot(some, fractions, color=PURPLE, marker="^", linestyle=":", label='scheme="paper"')
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda fraction, _: f"{100 * fraction:g}%")
     add_legend(axes, loc="upper right")

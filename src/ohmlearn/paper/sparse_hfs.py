@@ -151,12 +151,8 @@ class SparseHFS:
         sketch = self.sparsifier
         h = sketch.graph()
         found = solve_hfs(
-            h,
-            self.labelled,
-            self.y,
-            gamma=self.gamma,
-            random_state=sketch.seed,
+            h, self.labelled, self.y, gamma=self.gamma, random_state=sketch.seed,
             n_jobs=sketch.n_jobs,
-        )
+        )  # fmt: skip
         n_seen = sketch.position - sketch.n_self_loops - sketch.n_zero_weights
         return BlockAnswer(found.f, found.mu, h, n_seen)

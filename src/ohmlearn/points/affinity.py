@@ -124,15 +124,7 @@ class Affinity:
 
 
 class CallableEdges(Edges):
-    """Stream of edges whose weights ``affinity(X, B)`` computes, for blocks B of the points.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of points.
-    loses_weights : bool
-        Whether a weight was so small that it counts as 0.
-    """
+    """Stream of edges whose weights ``affinity(X, B)`` computes, for blocks B of the points."""
 
     n_nodes: int
 

@@ -47,8 +47,7 @@ def check_neighbor_points(values: Any, metric: str = "euclidean") -> Matrix:
     if scipy.sparse.issparse(values):
         x = _check_sparse(values)
     else:
-        keep = (np.uint8, np.float32)
-        x = check_points(values, keep=keep, squares=np.float64)
+        x = check_points(values, keep=(np.uint8, np.float32), squares=np.float64)
     return x if metric == "euclidean" else _scale_to_length_1(x)
 
 

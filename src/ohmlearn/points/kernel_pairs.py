@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from ohmlearn.sparsifier import StreamingSparsifier
 
 FED = 512  # rows in a native call; Ctrl-C is noticed between calls
-KERNELS = {
-    "rbf": _core.Kernel.rbf,
-    "laplacian": _core.Kernel.laplacian,
-    "cosine": _core.Kernel.cosine,
-}
+KERNELS = {name: getattr(_core.Kernel, name) for name in ("rbf", "laplacian", "cosine")}
 
 
 class KernelEdges(PointEdges):
@@ -74,9 +70,8 @@ class KernelEdges(PointEdges):
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Compute all pairs, block by block."""
         for begin, end in row_blocks(self.n_nodes, self._block, triangle=True):
-            yield Batch(
-                *self._points.kernel_edges(self._kernel, self.gamma, begin, end, self._threads)
-            )
+            how = (self._kernel, self.gamma, begin, end, self._threads)
+            yield Batch(*self._points.kernel_edges(*how))
 
     def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
         """Let the sampler compute the pairs itself, so that no arrays of them are made.

@@ -28,17 +28,7 @@ Matrix: TypeAlias = Any
 
 
 class PointEdges(Edges, Shown):
-    """A stream of edges whose nodes are points, numbered by their rows.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of points.
-    nodes : None
-        The nodes are numbers already, so that there is no NodeTable.
-    rereadable : bool
-        True: every ``iter()`` starts from the beginning.
-    """
+    """A stream of edges whose nodes are points, numbered by their rows; so it has no NodeTable."""
 
     n_nodes: int
 

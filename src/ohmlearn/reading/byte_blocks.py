@@ -19,11 +19,8 @@ LONGEST_LINE = 1 << 24
 ARRAY_HINT = "write one JSON object per line instead of an array, for example with jq -c '.[]'"
 # First bytes of compressed files, and the modules that read them; pyarrow reads zstd.
 MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bz2",
-    b"\xfd7zXZ\x00": "lzma",
-    b"\x28\xb5\x2f\xfd": "pyarrow",
-}
+    b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "pyarrow",
+}  # fmt: skip
 
 
 class ByteSource:

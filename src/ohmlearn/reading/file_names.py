@@ -39,14 +39,10 @@ REFUSED = dict.fromkeys((".xlsx", ".xls", ".ods"), SHEET) | dict.fromkeys(
     ), OTHER,
 )  # fmt: skip
 MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
-    b"\x93NUMPY": "numpy",
-    b"PK\x03\x04": "numpy",
-    b"%%MatrixMarket": "matrix_market",
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "numpy", b"PK\x03\x04": "numpy", b"%%MatrixMarket": "matrix_market",
     b"<?xml": "graph",
-}
+}  # fmt: skip
 JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*("|$)')
 HIDDEN = ("_", ".")  # names of files and folders that other programs use for themselves
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

@@ -37,9 +37,7 @@ from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
 
 READERS: dict[str, Callable[[str, ReadOptions], Source]] = {
-    "csv": partial(TextSource, style="csv"),
-    "tsv": partial(TextSource, style="tsv"),
-    "text": partial(TextSource, style="text"),
+    **{style: partial(TextSource, style=style) for style in ("csv", "tsv", "text")},
     "jsonl": JsonLinesSource,
     "parquet": ParquetFile,
     "arrow": ArrowFile,

@@ -28,15 +28,9 @@ from ohmlearn.reading.source_errors import BadRows, refuse_source, shorten
 from ohmlearn.reading.where import Condition, columns_of, parse_where, tests_of
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-    "and": pc.and_kleene,
-    "or": pc.or_kleene,
-}
+    "=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater,
+    ">=": pc.greater_equal, "and": pc.and_kleene, "or": pc.or_kleene,
+}  # fmt: skip
 MOST_PRUNED = 100  # values of "in" that are compared with the statistics of row groups
 TYPES = {"number": "a number", "date": "a date", "text": "a text", "truth": "true or false"}
 BLANK, NEWLINE = 32, 10

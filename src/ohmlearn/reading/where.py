@@ -33,13 +33,8 @@ TOKEN = re.compile(
 PYTHON = {"=": "==", "<>": "!=", "null": "None"}  # what is written in another way
 WORDS = ("and", "or", "not", "in", "is", "null")
 OPERATORS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "=",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
+    ast.Eq: "=", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 EXAMPLE = "write for example amount > 10 and kind in ('buy', 'sell')"
 MOST = 200  # conditions that "and", "or", "not" and parentheses may join
