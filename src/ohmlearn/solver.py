@@ -107,7 +107,7 @@ class SolveReport(Shown):
 class LaplacianSolver(Shown, Shared, LinearOperator):
     """Solver for (L + D) x = b, L the Laplacian of a graph and D >= 0 diagonal.
 
-    It is a scipy `LinearOperator`, the (pseudo-)inverse of L + D, for example as ``M`` of scipy's
+    It is a scipy ``LinearOperator``, the (pseudo-)inverse of L + D, for example as ``M`` of scipy's
     Krylov methods for a matrix that is close to L + D. Each product is a `solve`.
 
     If D is zero on a whole component, L + D is singular. Then b is projected on the vectors that

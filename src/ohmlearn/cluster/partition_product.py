@@ -122,7 +122,7 @@ def multiply_partition(
     component : ndarray of int, optional
         Components of the sparsifier, in the first pass.
     watched : (ndarray, ndarray), optional
-        See `ohmlearn.edges.passes.Passes`.
+        Columns, and for each the node of which the sum of w times its column is found.
     weigh : callable, optional
         That of ``read_pass``, for edges with times.
     name : str
