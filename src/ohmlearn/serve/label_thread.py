@@ -164,10 +164,10 @@ class Labeller(Worker):
         )
         self.problem = "; ".join(self._unused) or None
         answers = self._publish(answers)
-        self._answered = (moment.version, labels_version)
         before = self.solved
         self.previous = before if before is not None and before.is_small else None
         self.solved = solved._replace(answers=answers)
+        self._answered = (moment.version, labels_version)
 
     def _solve(self, moment: LogSnapshot) -> Solved:
         """Return the answers at a moment, without the time at which they were computed."""
