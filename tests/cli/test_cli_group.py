@@ -98,7 +98,7 @@ def test_help_has_groups_and_shows_common_options_first():
     assert {one.group for one in options} == {
         "Input", "Output", "Method", "Time", "Continue", "Machine"
     }  # fmt: skip
-    assert sum(one.common for one in options) == 11
+    assert sum(one.common for one in options) == 10
     short, full = (invoke("label", how).output for how in ("--help", "--help-all"))
     for one in options:
         shown = f"  {one.get_help_record(click.Context(main.commands['label']))[0]}"
