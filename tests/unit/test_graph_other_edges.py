@@ -123,7 +123,7 @@ def test_a_table_after_numbers_is_refused():
         certify(table, Graph.from_edges([0, 1, 2], [1, 2, 3]))
     with pytest.raises(TypeError, match=ask):
         HFSClassifier(random_state=0).update(([0], [1])).update(table)
-    with pytest.raises(TypeError, match=r"batches of edges are needed, got pandas\.(core\.frame\.)?DataFrame"):
+    with pytest.raises(TypeError, match=r"are needed, got pandas\.(core\.frame\.)?DataFrame"):
         Graph.from_batches(table)
 
 
