@@ -167,16 +167,9 @@ class PackedColumn:
     A small compressed file may hold a very long array.
     """
 
-    def __init__(self, name: str, column: str | None, archive: ZipFile, member: str) -> None:
-        self._name, self._column = name, column
-        self._file = archive.open(member)
-        self._row = 0
-        shape, self.dtype = read_array_header(name, column, self._file, archive.getinfo(member))
-        self.shape = shape
-
-    def close(self) -> None:
-        """Close the file, also if a traceback keeps the array."""
-        self._file.close()
+    def __init__(self, name: str, column: str, file: IO[bytes], member: ZipInfo) -> None:
+        self._name, self._column, self._file, self._row = name, column, file, 0
+        self.shape, self.dtype = read_array_header(name, column, file, member)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -251,9 +244,12 @@ class ArraySource(Source):
             kinds = kinds_of_sides(self.options, "row", "column")
             self.columns = ColumnChoice(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
-        packed = [PackedColumn(self.name, repr(x), archive, members[x]) for x in members]
-        for column in packed:
-            stack.callback(column.close)
+        packed = [
+            PackedColumn(
+                self.name, repr(x), stack.enter_context(archive.open(at)), archive.getinfo(at)
+            )
+            for x, at in members.items()
+        ]
         names, values = list(members), look_at_types(column.dtype for column in packed)
         self.columns = chosen = choose_columns(self.name, self.options, names, len(names), values)
         for at in chosen.used:

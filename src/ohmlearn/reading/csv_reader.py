@@ -224,10 +224,7 @@ def start_text(
 class TextSource(Source):
     """A file or pipe with one edge per line.
 
-    Parameters
-    ----------
-    style : {"csv", "tsv", "text"}
-        "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
+    The styles "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
     has_rows = True
@@ -537,8 +534,7 @@ def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) 
     skips, layout.skips_faults = layout.skips_faults, True
     text: Any = _core.EdgeText(layout, 1)  # which copies the layout
     layout.skips_faults = skips
-    t: Floats = text.parse(lines, layout.strings, last)[-1]
-    return t
+    return np.asarray(text.parse(lines, layout.strings, last)[-1])
 
 
 def describe_fault(

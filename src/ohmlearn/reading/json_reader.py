@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole
+from ohmlearn.nodes.node_ids import Ids, Strings, as_integer, encode_strings
 from ohmlearn.reading.arrow_reader import take_record_batch
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -197,7 +197,7 @@ class JsonLinesSource(Source):
         for row in rows:
             given = row.values or {}
             values = {at: given.get(names[at]) for at in columns.used}
-            values |= {at: _as_id(values[at]) for at in (columns.u, columns.v)}
+            values |= {at: as_integer(values[at]) for at in (columns.u, columns.v)}
             if has_labels and not isinstance(values[columns.v], list | dict):
                 values[columns.v] = _as_text(values[columns.v])
             faults.append(row.fault or self._find_fault(given, values, columns, kind))
@@ -329,13 +329,6 @@ def _choose_rows(rows: list[JsonRow], condition: RowFilter) -> list[JsonRow]:
         elif row.values is None or kept[position]:
             chosen.append(row)
     return chosen
-
-
-def _as_id(value: Any) -> Any:
-    """Return a whole number that is written as a float as an integer."""
-    if isinstance(value, float) and is_whole(value):
-        return int(value)
-    return value
 
 
 def _as_text(value: Any) -> str:
