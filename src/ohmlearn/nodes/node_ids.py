@@ -76,6 +76,15 @@ def as_integer(value: Any) -> Any:
     return int(value) if is_float and is_whole(float(value)) else value
 
 
+def is_name(value: object) -> bool:
+    """Whether a value is a string that is no number."""
+    try:
+        float(value if isinstance(value, str | bytes) else 0)
+    except ValueError:
+        return True
+    return False
+
+
 class FractionError(ValueError):
     """A float that is not an id."""
 

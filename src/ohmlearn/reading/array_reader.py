@@ -27,7 +27,6 @@ from ohmlearn.reading.arrow_reader import ArrowObject, whole_numbers
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 
@@ -222,7 +221,7 @@ class ArraySource(Source):
             yield from cut(self, columns, kind)
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
-        if self.options.filesystem is not None or is_remote(self.name):
+        if self.is_remote:
             refuse_source(self.name, "numpy files must be on this machine; copy it here first")
         with reading(self.name, "a numpy file"):
             first = read_start(self.name, 2)

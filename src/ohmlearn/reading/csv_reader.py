@@ -16,7 +16,7 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Setting
-from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.nodes.node_ids import Strings, is_name
 from ohmlearn.reading.byte_blocks import line_blocks
 from ohmlearn.reading.column_choice import (
     ColumnChoice,
@@ -425,11 +425,7 @@ def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
 
 def _is_number(field: bytes) -> bool:
     """Return whether a field is a number, and so not the name of a column."""
-    try:
-        float(field)
-    except ValueError:
-        return not isnan(as_number(field))
-    return True
+    return not is_name(field) or not isnan(as_number(field))
 
 
 def skip_comments(

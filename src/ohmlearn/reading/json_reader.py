@@ -188,10 +188,12 @@ class JsonLinesSource(Source):
     ) -> RawBatch:
         """Return the edges of the good rows of a block; refuse or count the others."""
         rows = list(self._parse_lines(block, number))
-        kind = kind or _guess_ids(rows, columns)
+        names, has_labels = columns.names or (), self.options.rows.second_may_be_empty
+        if kind is None:
+            ids = ((row.values or {}).get(names[at]) for row in rows for at in columns[:2])
+            kind = "string" if any(isinstance(node, str) for node in ids) else "int64"
         if self.condition is not None:
             rows = _choose_rows(rows, self.condition)
-        names, has_labels = columns.names or (), self.options.rows.second_may_be_empty
         good: list[dict[int, Any]] = []  # the values that are read, by column; none of bad rows
         faults = []
         for row in rows:
@@ -303,13 +305,6 @@ def _count_lines(text: bytes, longest: int) -> int:
     if not text.startswith(b"\n") and (letters[ends - 1] == ord("}")).all():  # the usual case
         return len(ends) + text.endswith(b"}")
     return sum(1 for line in io.BytesIO(text) if line.strip())
-
-
-def _guess_ids(rows: list[JsonRow], columns: ColumnChoice) -> str:
-    """Return "int64" if no id of the rows is a string, else "string"."""
-    names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
-    ids = ((row.values or {}).get(name) for row in rows for name in names)
-    return "string" if any(isinstance(node, str) for node in ids) else "int64"
 
 
 def _choose_rows(rows: list[JsonRow], condition: RowFilter) -> list[JsonRow]:
