@@ -118,12 +118,9 @@ def find_unix_unit(times: Floats) -> str | None:
 
 
 def check_times(values: object) -> Floats:
-    """Return times as float64; dates as seconds since 1970.
+    """Return times as float64, dates as seconds since 1970.
 
-    Raises
-    ------
-    ValueError
-        If a time is missing or not finite, or a date is later than tomorrow.
+    Refuse times that are missing or not finite, and dates later than tomorrow.
     """
     array, times, is_date = as_times(values)
     if times.size == 0:

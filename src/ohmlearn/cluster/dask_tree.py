@@ -61,11 +61,10 @@ def find_client(client: Client | None) -> Client | None:
 def hold(value: object, client: Client | None) -> Delayed:
     """Return the value as something that the cluster keeps and hands to the tasks that need it."""
     held: Delayed = delayed(lambda held: held, pure=False)(value)
-    if client is None:
-        return held
-    with dask.config.set(QUIET):
-        kept: Delayed = client.persist(held)
-    return kept
+    if client is not None:
+        with dask.config.set(QUIET):
+            held = client.persist(held)
+    return held
 
 
 def run_tree(

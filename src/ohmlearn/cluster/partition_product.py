@@ -206,9 +206,8 @@ class Searching:
         """Return what is found in a partition; shared are the nodes, and the search."""
         nodes, search = shared
         with in_partition(name):
-            found: PairsFound = search.read(
-                open_partition(content, self.options, KnownNodes(nodes))
-            )
+            stream = open_partition(content, self.options, KnownNodes(nodes))
+            found: PairsFound = search.read(stream)
             return found
 
     def merge(self, parts: list[PairsFound], level: int, index: int) -> PairsFound:

@@ -133,13 +133,7 @@ class PartitionedEdges(Edges, Shown):
         horizon: object = None,
         random_state: object = None,
     ) -> StreamingSparsifier:
-        """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
-
-        Parameters
-        ----------
-        epsilon, max_edges, constants, half_life, horizon, random_state
-            See `StreamingSparsifier`.
-        """
+        """Return a `StreamingSparsifier` of all edges; its nodes are numbered as in `nodes`."""
         parameters: dict[str, Any] = {
             "epsilon": epsilon, "max_edges": max_edges, "constants": constants,
             "half_life": half_life, "horizon": horizon,

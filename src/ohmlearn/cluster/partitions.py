@@ -104,7 +104,14 @@ def open_partition(
 ) -> EdgeStream:
     """Return the edges of a partition, on the worker that reads them."""
     if pieces := pieces_of(content):
-        return EdgeStream([_open_piece(piece, options) for piece in pieces], nodes=nodes)
+        sources: list[Source] = []
+        for path, kind, groups in pieces:
+            if groups is None:
+                sources.append(READERS[kind](path, options))
+            else:
+                reader = LogSource if kind == "log" else ParquetFile
+                sources.append(reader(path, options, range(*groups)))
+        return EdgeStream(sources, nodes=nodes)
     batches = [content] if isinstance(content, tuple) else content
     if isinstance(batches, list) and not batches:  # not a list of files
         batches = iter(())
@@ -115,13 +122,6 @@ def pieces_of(content: Any) -> tuple[FilePiece, ...]:
     """Return the pieces of files of a partition; none if it has another source."""
     is_files = isinstance(content, tuple) and content and isinstance(content[0], FilePiece)
     return content if is_files else ()
-
-
-def _open_piece(piece: FilePiece, options: ReadOptions) -> Source:
-    if piece.row_groups is None:
-        return READERS[piece.format](piece.path, options)
-    reader = LogSource if piece.format == "log" else ParquetFile
-    return reader(piece.path, options, range(*piece.row_groups))
 
 
 def make_options(options: dict[str, Any]) -> ReadOptions:

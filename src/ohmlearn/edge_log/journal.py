@@ -163,8 +163,11 @@ class Contents:
 
     def remove(self, segment: int, rows: Rows) -> None:
         """Take in removed rows, all of them live before."""
-        bits = self.removed.get(segment, np.empty(0, np.uint8))
-        self.removed[segment] = mark_removed(bits, rows, self.segment_rows[segment])
+        before = self.removed.get(segment, np.empty(0, np.uint8))
+        marked = np.zeros((self.segment_rows[segment] + 7) // 8, np.uint8)
+        marked[: len(before)] = before
+        np.bitwise_or.at(marked, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
+        self.removed[segment] = marked
         self._bury(len(rows))
 
     def expire(self, limit: float, n_expired: int, n_before: int | None = None) -> None:
@@ -204,14 +207,6 @@ def find_limits(n_records: int, expiries: list[tuple[int, float]]) -> NDArray[np
     for n_before, limit in expiries:
         np.maximum(limits[:n_before], limit, out=limits[:n_before])
     return limits
-
-
-def mark_removed(bits: Bits, rows: Rows, n_rows: int) -> Bits:
-    """Return a copy of bits, long enough for all rows, with those of some rows set."""
-    marked = np.zeros((n_rows + 7) // 8, np.uint8)
-    marked[: len(bits)] = bits
-    np.bitwise_or.at(marked, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
-    return marked
 
 
 def is_removed(bits: Bits, first: int, count: int) -> NDArray[np.bool_]:

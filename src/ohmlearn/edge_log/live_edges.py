@@ -342,8 +342,7 @@ class Pairs:
         return np.unique(rows[is_match])
 
     def _hash(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        hashed: NDArray[np.uint64] = (keys * MULTIPLIER) >> self._shift
-        return hashed
+        return np.asarray((keys * MULTIPLIER) >> self._shift)
 
 
 def find_edges(
@@ -383,5 +382,4 @@ def find_nodes(
 def _key(u: NDArray[np.integer], v: NDArray[np.integer]) -> NDArray[np.uint64]:
     """Return one number for each pair, the same in both directions."""
     low, high = np.minimum(u, v).astype(np.uint64), np.maximum(u, v).astype(np.uint64)
-    key: NDArray[np.uint64] = (low << np.uint64(32)) | high
-    return key
+    return np.asarray((low << np.uint64(32)) | high)

@@ -393,7 +393,13 @@ class LogFollower:
             self._is_stale = kept.staleness() > MAX_STALENESS
             self._note(kept)
         if self._is_stale:
-            self._rebuild(kept)
+            with ExitStack() as held:
+                with self._log._lock:
+                    held.enter_context(kept.lock)
+                    step = kept.begin_rebuild()
+                kept.apply(step)
+                self._is_stale = False
+                self._note(kept)
         return True
 
     def snapshot(self) -> LogSnapshot | None:
@@ -422,15 +428,6 @@ class LogFollower:
             self._is_stale = True  # perhaps: edges may have been removed since it was saved
             self._note(kept)
         return kept
-
-    def _rebuild(self, kept: SparsifierInStep) -> None:
-        with ExitStack() as held:
-            with self._log._lock:
-                held.enter_context(kept.lock)
-                step = kept.begin_rebuild()
-            kept.apply(step)
-            self._is_stale = False
-            self._note(kept)
 
     def _note(self, kept: SparsifierInStep) -> None:
         self.operation, self.n_updates = kept.n_operations, kept.live.n_updates

@@ -21,7 +21,7 @@ from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_pat
 from ohmlearn.edge_log.manifest import LogError, Manifest, refuse_damaged
 from ohmlearn.edges import Batch
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of
+from ohmlearn.nodes.node_ids import Ids, Strings, kinds_of, strings_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -107,16 +107,10 @@ def decode_ids(contents: list[bytes], form: int) -> Ids:
     if form == INTEGERS:
         return np.frombuffer(b"".join(contents), "<i8").astype(np.int64)
     counts = [int.from_bytes(content[:8], "little") for content in contents]
-    lengths = [
-        np.frombuffer(content, "<u4", count, 8)
-        for content, count in zip(contents, counts, strict=True)
-    ]
-    text = b"".join(
-        content[8 + 4 * count :] for content, count in zip(contents, counts, strict=True)
-    )
-    offsets = np.zeros(sum(counts) + 1, np.int64)
-    np.cumsum(np.concatenate(lengths), out=offsets[1:])
-    return Strings(offsets, np.frombuffer(text, np.uint8))
+    parts = list(zip(contents, counts, strict=True))
+    lengths = [np.frombuffer(content, "<u4", count, 8) for content, count in parts]
+    text = b"".join(content[8 + 4 * count :] for content, count in parts)
+    return strings_of(np.concatenate(lengths), np.frombuffer(text, np.uint8))
 
 
 @lru_cache(64)  # making and comparing paths took a sixth of the time of small appends

@@ -26,13 +26,7 @@ from ohmlearn.estimators.answer import Floats, NodeAnswer
 from ohmlearn.estimators.explanation import explain_asked, explain_nodes
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_columns import answer_columns
-from ohmlearn.estimators.label_input import (
-    by_node,
-    is_mapping,
-    is_name,
-    pair_by_node,
-    warn_default_index,
-)
+from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
 from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
@@ -42,6 +36,7 @@ from ohmlearn.graph.graph import graph_of, with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_ids import is_name
 from ohmlearn.nodes.node_table import ids_or_numbers, join_tables
 from ohmlearn.points.affinity import Affinity
 from ohmlearn.points.point_arrays import refuse_inexact

@@ -689,15 +689,6 @@ class NodeDict(dict[Any, Any]):
     has_default_index = False  # 0, 1, 2, ..., because a pandas Series was given none
 
 
-def is_name(value: object) -> bool:
-    """Whether a value is a string that is no number."""
-    try:
-        float(value if isinstance(value, str | bytes) else 0)
-    except ValueError:
-        return True
-    return False
-
-
 def is_default_index(index: Any) -> bool:
     """Whether an index of pandas is 0, 1, 2, ..."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)

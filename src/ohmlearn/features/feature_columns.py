@@ -27,9 +27,9 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import LARGEST, require_extra
 from ohmlearn.errors import Param
-from ohmlearn.estimators.label_input import NodeLabels, is_default_index, is_name
+from ohmlearn.estimators.label_input import NodeLabels, is_default_index
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
+from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, is_name, read_ids
 from ohmlearn.points.point_arrays import Matrix
 from ohmlearn.reading.arrow_reader import decode, read_whole
 from ohmlearn.reading.feature_table import NODES

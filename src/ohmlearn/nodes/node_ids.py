@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._arrays_file import check_arrays
@@ -70,6 +70,21 @@ def is_whole(value: float) -> bool:
     return abs(value) <= EXACT and value % 1 == 0
 
 
+def as_integer(value: Any) -> Any:
+    """Return a whole number that is written as a float as an integer, other values as they are."""
+    is_float = isinstance(value, float | np.floating)
+    return int(value) if is_float and is_whole(float(value)) else value
+
+
+def is_name(value: object) -> bool:
+    """Whether a value is a string that is no number."""
+    try:
+        float(value if isinstance(value, str | bytes) else 0)
+    except ValueError:
+        return True
+    return False
+
+
 class FractionError(ValueError):
     """A float that is not an id."""
 
@@ -82,9 +97,12 @@ class FractionError(ValueError):
 def encode_strings(values: list[str]) -> Strings:
     """Return strings in the layout of Arrow."""
     encoded = [value.encode() for value in values]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(value) for value in encoded], out=offsets[1:])
-    return Strings(offsets, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    return strings_of(list(map(len, encoded)), np.frombuffer(b"".join(encoded), dtype=np.uint8))
+
+
+def strings_of(lengths: ArrayLike, data: NDArray[np.uint8]) -> Strings:
+    """Return strings of some lengths in bytes, given one after the other."""
+    return Strings(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), data)
 
 
 def decode_strings(strings: Strings) -> NDArray[np.object_]:

@@ -470,13 +470,7 @@ def ids_or_numbers(nodes: NodeTable | None, n_nodes: int) -> NodeTable:
 
 
 def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
-    """Return the longer of two tables that number the same ids alike.
-
-    Raises
-    ------
-    ValueError
-        If some number means two different ids.
-    """
+    """Return the longer of two tables that number the same ids alike; refuse any others."""
     if a is None or b is None or a is b:
         return b if a is None else a
     if a.agrees_with(b):

@@ -27,7 +27,6 @@ from ohmlearn.reading.arrow_reader import ArrowObject, whole_numbers
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns, doubt_weights
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
-from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import BadRows, reading, refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
 
@@ -167,16 +166,9 @@ class PackedColumn:
     A small compressed file may hold a very long array.
     """
 
-    def __init__(self, name: str, column: str | None, archive: ZipFile, member: str) -> None:
-        self._name, self._column = name, column
-        self._file = archive.open(member)
-        self._row = 0
-        shape, self.dtype = read_array_header(name, column, self._file, archive.getinfo(member))
-        self.shape = shape
-
-    def close(self) -> None:
-        """Close the file, also if a traceback keeps the array."""
-        self._file.close()
+    def __init__(self, name: str, column: str, file: IO[bytes], member: ZipInfo) -> None:
+        self._name, self._column, self._file, self._row = name, column, file, 0
+        self.shape, self.dtype = read_array_header(name, column, file, member)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -229,7 +221,7 @@ class ArraySource(Source):
             yield from cut(self, columns, kind)
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
-        if self.options.filesystem is not None or is_remote(self.name):
+        if self.is_remote:
             refuse_source(self.name, "numpy files must be on this machine; copy it here first")
         with reading(self.name, "a numpy file"):
             first = read_start(self.name, 2)
@@ -251,9 +243,12 @@ class ArraySource(Source):
             kinds = kinds_of_sides(self.options, "row", "column")
             self.columns = ColumnChoice(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
-        packed = [PackedColumn(self.name, repr(x), archive, members[x]) for x in members]
-        for column in packed:
-            stack.callback(column.close)
+        packed = [
+            PackedColumn(
+                self.name, repr(x), stack.enter_context(archive.open(at)), archive.getinfo(at)
+            )
+            for x, at in members.items()
+        ]
         names, values = list(members), look_at_types(column.dtype for column in packed)
         self.columns = chosen = choose_columns(self.name, self.options, names, len(names), values)
         for at in chosen.used:

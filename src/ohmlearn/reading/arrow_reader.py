@@ -252,8 +252,8 @@ class ArrowObject(ArrowSource):
                 yield from _as_reader(frame)
 
 
-def _stream(query: Any) -> Iterable[Any]:
-    """Return the rows of a lazy frame of polars as data frames.
+def _stream(query: Any) -> Iterator[Any]:
+    """Yield the rows of a lazy frame of polars as data frames.
 
     Until 1.36, `collect_batches` ends early when a query fails, and loses the error: the columns
     must then fit in memory.
@@ -261,10 +261,9 @@ def _stream(query: Any) -> Iterable[Any]:
     import polars
 
     if tuple(map(int, polars.__version__.split(".")[:2])) < (1, 37):
-        whole: Iterable[Any] = query.collect().iter_slices(ROWS)
-        return whole
-    frames: Iterable[Any] = query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
-    return frames
+        yield from query.collect().iter_slices(ROWS)
+    else:
+        yield from query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
 
 
 def _has_names(frame: Any) -> bool:
@@ -419,8 +418,7 @@ def as_text(array: Any) -> Any:
     """Return labels as strings, nulls as empty ones."""
     import pyarrow as pa
 
-    array = decode(array)
-    return array.cast(pa.large_string()).fill_null("")
+    return decode(array).cast(pa.large_string()).fill_null("")
 
 
 def take_ids(
@@ -499,8 +497,7 @@ def take_weights(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any]
         array = array.cast(pa.float64(), safe=False)
     if array.null_count > 0:
         array = array.fill_null(1.0)
-    weights: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return weights
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def take_times(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any] | Strings:
@@ -512,8 +509,7 @@ def take_times(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any] |
     kind = array.type
     is_number = types.is_integer(kind) or types.is_floating(kind)
     if is_number or types.is_date(kind) or types.is_timestamp(kind):
-        values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-        return values
+        return np.asarray(array.to_numpy(zero_copy_only=False))
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_decimal(kind):
         texts = array.cast(pa.large_string()).fill_null("")

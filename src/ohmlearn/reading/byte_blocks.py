@@ -23,32 +23,28 @@ MAGIC = {
 }  # fmt: skip
 
 
-class ByteSource:
+class ByteSource(ExitStack):
     """A file, or an open buffered pipe; its first bytes show whether it is compressed.
 
-    An `io.BytesIO` is read as it is: a few bytes from another machine must not become many.
-
-    Attributes
-    ----------
-    file : BinaryIO
-        The decompressed content.
+    Its attribute `file` has the decompressed content. An `io.BytesIO` is read as it is: a few bytes
+    from another machine must not become many. When it is closed, the standard input stays open.
     """
 
     def __init__(self, name: str, pipe: BinaryIO | None = None, filesystem: object = None) -> None:
+        super().__init__()
         self.name = name
-        self._stack = ExitStack()
         if pipe is None and (filesystem is not None or is_remote(name)):
-            remote = self._stack.enter_context(open_remote(name, filesystem))
+            remote = self.enter_context(open_remote(name, filesystem))
             self._size: int | None = remote.size
-            raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))
+            raw: Any = self.enter_context(io.BufferedReader(remote, BLOCK))
         elif pipe is None:
-            raw = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
+            raw = self.enter_context(open(name, "rb"))  # noqa: SIM115
             self._size = os.fstat(raw.fileno()).st_size
         else:
             raw = pipe
             self._size = None
             if pipe is not sys.stdin.buffer:
-                self._stack.callback(pipe.close)
+                self.callback(pipe.close)
         self._raw = raw
         self.file: Any = self._decompress(raw)
 
@@ -61,22 +57,12 @@ class ByteSource:
             return raw
         if module == "pyarrow":
             pa = require_extra("pyarrow", "files")
-            return self._stack.enter_context(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
-        return self._stack.enter_context(import_module(module).open(raw))
+            return self.enter_context(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
+        return self.enter_context(import_module(module).open(raw))
 
     def fraction(self) -> float | None:
         """Return which share of the file on disk has been read; None for a pipe."""
         return None if not self._size else min(1.0, self._raw.tell() / self._size)
-
-    def close(self) -> None:
-        """Close the file; the standard input stays open."""
-        self._stack.close()
-
-    def __enter__(self) -> ByteSource:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def line_blocks(source: ByteSource) -> Iterator[bytes]:

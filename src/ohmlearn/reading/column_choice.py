@@ -352,15 +352,12 @@ class _Choice:
             left = [at for at in left if at == named or not is_time(self.names[at])]
             left = [at for at in left if at == named or self.lower[at] not in self.rows.weights]
             if len(left) > 2 and not self.rows.second_may_be_empty:
-                left = [at for at in left if at == named or not self.is_measure(at)]
+                measures = {at for at in left if simplify(self.names[at]) in MEASURES}
+                measures |= {*self.values.floats}
+                left = [at for at in left if at == named or at not in measures]
             if len(left) == 2:
                 return left[0], left[1]
         self.refuse_guess()
-
-    def is_measure(self, at: int) -> bool:
-        """Whether a column seems to hold numbers that are not ids."""
-        assert self.names is not None
-        return at in self.values.floats or simplify(self.names[at]) in MEASURES
 
     def refuse_guess(self) -> NoReturn:
         """Refuse to guess the ends."""

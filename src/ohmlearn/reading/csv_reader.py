@@ -16,7 +16,7 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.errors import Setting
-from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.nodes.node_ids import Strings, is_name
 from ohmlearn.reading.byte_blocks import line_blocks
 from ohmlearn.reading.column_choice import (
     ColumnChoice,
@@ -224,10 +224,7 @@ def start_text(
 class TextSource(Source):
     """A file or pipe with one edge per line.
 
-    Parameters
-    ----------
-    style : {"csv", "tsv", "text"}
-        "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
+    The styles "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
     has_rows = True
@@ -428,11 +425,7 @@ def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
 
 def _is_number(field: bytes) -> bool:
     """Return whether a field is a number, and so not the name of a column."""
-    try:
-        float(field)
-    except ValueError:
-        return not isnan(as_number(field))
-    return True
+    return not is_name(field) or not isnan(as_number(field))
 
 
 def skip_comments(
@@ -537,8 +530,7 @@ def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) 
     skips, layout.skips_faults = layout.skips_faults, True
     text: Any = _core.EdgeText(layout, 1)  # which copies the layout
     layout.skips_faults = skips
-    t: Floats = text.parse(lines, layout.strings, last)[-1]
-    return t
+    return np.asarray(text.parse(lines, layout.strings, last)[-1])
 
 
 def describe_fault(

@@ -197,8 +197,7 @@ class EdgeStream(Edges, Shown):
         ids = take(ids, np.arange(min(ids.size, LOOK)))
         if len(self.kinds) == 2:
             ids = with_kind(ids, self.kinds[0])
-        found: list[Any] = decode_ids(ids).tolist()
-        return found
+        return list(decode_ids(ids).tolist())
 
     def _look_at_ids(self) -> Ids | None:
         """Return the ids of one end of the first edges."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole
+from ohmlearn.nodes.node_ids import Ids, Strings, as_integer, encode_strings
 from ohmlearn.reading.arrow_reader import take_record_batch
 from ohmlearn.reading.byte_blocks import ARRAY_HINT, LONGEST_LINE, ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice
@@ -188,16 +188,18 @@ class JsonLinesSource(Source):
     ) -> RawBatch:
         """Return the edges of the good rows of a block; refuse or count the others."""
         rows = list(self._parse_lines(block, number))
-        kind = kind or _guess_ids(rows, columns)
+        names, has_labels = columns.names or (), self.options.rows.second_may_be_empty
+        if kind is None:
+            ids = ((row.values or {}).get(names[at]) for row in rows for at in columns[:2])
+            kind = "string" if any(isinstance(node, str) for node in ids) else "int64"
         if self.condition is not None:
             rows = _choose_rows(rows, self.condition)
-        names, has_labels = columns.names or (), self.options.rows.second_may_be_empty
         good: list[dict[int, Any]] = []  # the values that are read, by column; none of bad rows
         faults = []
         for row in rows:
             given = row.values or {}
             values = {at: given.get(names[at]) for at in columns.used}
-            values |= {at: _as_id(values[at]) for at in (columns.u, columns.v)}
+            values |= {at: as_integer(values[at]) for at in (columns.u, columns.v)}
             if has_labels and not isinstance(values[columns.v], list | dict):
                 values[columns.v] = _as_text(values[columns.v])
             faults.append(row.fault or self._find_fault(given, values, columns, kind))
@@ -305,13 +307,6 @@ def _count_lines(text: bytes, longest: int) -> int:
     return sum(1 for line in io.BytesIO(text) if line.strip())
 
 
-def _guess_ids(rows: list[JsonRow], columns: ColumnChoice) -> str:
-    """Return "int64" if no id of the rows is a string, else "string"."""
-    names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
-    ids = ((row.values or {}).get(name) for row in rows for name in names)
-    return "string" if any(isinstance(node, str) for node in ids) else "int64"
-
-
 def _choose_rows(rows: list[JsonRow], condition: RowFilter) -> list[JsonRow]:
     """Return the rows that count, and those that are bad."""
     import pyarrow as pa
@@ -329,13 +324,6 @@ def _choose_rows(rows: list[JsonRow], condition: RowFilter) -> list[JsonRow]:
         elif row.values is None or kept[position]:
             chosen.append(row)
     return chosen
-
-
-def _as_id(value: Any) -> Any:
-    """Return a whole number that is written as a float as an integer."""
-    if isinstance(value, float) and is_whole(value):
-        return int(value)
-    return value
 
 
 def _as_text(value: Any) -> str:

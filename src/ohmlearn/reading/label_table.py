@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.errors import Param, Setting
-from ohmlearn.nodes.node_ids import decode_codes, decode_ids, is_whole
+from ohmlearn.nodes.node_ids import as_integer, decode_codes, decode_ids
 from ohmlearn.reading.column_choice import ColumnChoice, names_kind, refuse_swapped
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.read_edges import find_sources
@@ -197,7 +197,7 @@ def as_node_ids(
     def refuse(at: int, why: str) -> NoReturn:
         refuse_source(path, why, None if rows is None else rows[at])
 
-    names = [_id_text(node) for node in ids]
+    names = [str(as_integer(node)) for node in ids]
     if kinds:
         own = next((one for one in kinds if heading is not None and names_kind(heading, one)), None)
         for at, name in enumerate(names):
@@ -230,10 +230,3 @@ def as_node_ids(
             f"table is about other nodes",
         )
     return np.array(numbers, dtype=np.int64)
-
-
-def _id_text(node: Any) -> str:
-    """Return an id as text; a whole number may be a float."""
-    if isinstance(node, float | np.floating) and is_whole(float(node)):
-        return str(int(node))
-    return str(node)

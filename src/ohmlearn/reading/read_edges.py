@@ -234,7 +234,12 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
         yield BatchSource("the graph", options, (ids[u], ids[v], w, None))
     elif is_table(source):
         yield ArrowObject(source, options)
-    elif isinstance(source, tuple) and is_arrays(source):
+    elif (
+        isinstance(source, tuple)
+        and len(source) in (2, 3, 4)
+        and all(hasattr(part, "dtype") or part is None for part in source)
+        and source[0] is not None
+    ):
         yield BatchSource("the arrays", options, (*source, None, None)[:4])
     elif isinstance(source, list | tuple) and all(
         isinstance(part, str | os.PathLike) for part in source
@@ -254,13 +259,6 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
 def _edge_log() -> Any:
     """Return the module that reads logs, which is built on top of this package."""
     return import_module("ohmlearn.edge_log.live_edges")
-
-
-def is_arrays(source: object) -> bool:
-    """Whether a source is a tuple of arrays (u, v), (u, v, w) or (u, v, w, t)."""
-    if not isinstance(source, tuple) or len(source) not in (2, 3, 4):
-        return False
-    return all(hasattr(part, "dtype") or part is None for part in source) and source[0] is not None
 
 
 def open_pipe(pipe: BinaryIO, options: ReadOptions, name: str = "standard input") -> Source:

@@ -96,21 +96,11 @@ def fetch_ahead(
 
 
 class RemoteFile(io.RawIOBase, ABC):
-    """A remote file. Until the first `seek`, it is read in blocks that threads fetch ahead of use.
+    """A remote file. Until the first `seek`, it is read in blocks that threads fetch ahead."""
 
-    Attributes
-    ----------
-    size : int or None
-        Number of bytes; None if it is known only at the end.
-    has_parts : bool
-        Whether parts can be read in any order.
-    changed : str, int or None
-        When the file was changed.
-    """
-
-    size: int | None
-    changed: Any
-    has_parts = True
+    size: int | None  # in bytes; None if it is known only at the end
+    changed: Any  # when the file was changed
+    has_parts = True  # whether parts can be read in any order
     is_native = False  # whether pyarrow can ask for several parts at a time
 
     def __init__(self, name: str) -> None:
@@ -214,12 +204,9 @@ class StoreFile(RemoteFile):
         return found
 
     def _fetch(self, start: int, count: int) -> bytes:
-        content: bytes
-        if self._fsspec is None:
-            content = self._file.read_at(count, start)
-        else:  # pyarrow would ask in turn
-            content = self._fsspec.cat_file(self._path, start, start + count)
-        return content
+        if self._fsspec is not None:  # pyarrow would ask in turn
+            return bytes(self._fsspec.cat_file(self._path, start, start + count))
+        return bytes(self._file.read_at(count, start))
 
     def close(self) -> None:
         """Stop the threads and close the file."""
@@ -261,8 +248,7 @@ class HttpFile(RemoteFile):
             is_same = response.headers.get("Last-Modified") == self.changed
             if self.has_parts and not (is_same and part and int(part[3]) == self.size):
                 raise ValueError("has changed while it was read")
-            content: bytes = response.read(None if self.has_parts else count)
-            return content
+            return bytes(response.read(None if self.has_parts else count))
 
     def _read_whole(self) -> Generator[bytes]:
         if self.has_parts:

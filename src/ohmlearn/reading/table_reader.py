@@ -15,7 +15,15 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import Param, render
-from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_codes, encode_strings, take
+from ohmlearn.nodes.node_ids import (
+    CodedIds,
+    Ids,
+    Strings,
+    decode_codes,
+    encode_strings,
+    strings_of,
+    take,
+)
 from ohmlearn.reading.byte_blocks import ByteSource
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.event_ids import Events
@@ -70,29 +78,14 @@ def join_batches(batches: Sequence[RawBatch]) -> RawBatch:
 
 def _join_ids(parts: Any) -> Ids:
     if not isinstance(parts[0], Strings):
-        integers: Ids = np.concatenate(parts)
-        return integers
+        return np.asarray(np.concatenate(parts))
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
     texts = [part.data[part.offsets[0] : part.offsets[-1]] for part in parts]
-    return Strings(offsets, np.concatenate(texts))
+    return strings_of(lengths, np.concatenate(texts))
 
 
 class Source(ABC):
-    """One file, pipe or object with edges.
-
-    Parameters
-    ----------
-    name : str
-        Name for messages.
-    options : ReadOptions
-        How it is read.
-    pipe : BinaryIO, optional
-        Where it is read from, once; by default, `name` is that of a file.
-    rereadable : bool
-        Whether it can be read more than once.
-    """
+    """One file, pipe or object with edges; without a `pipe`, `name` is that of a file."""
 
     has_rows = False  # with columns, so that ``where`` can choose some
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
