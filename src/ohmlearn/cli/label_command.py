@@ -172,6 +172,7 @@ def label(**options: Any) -> None:
     from ohmlearn._phases import phase
     from ohmlearn.checks.parameters import require_extra
     from ohmlearn.estimators.label_columns import AnswerTable
+    from ohmlearn.report.progress import peak_memory
     from ohmlearn.report.write_table import NodeIds, check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
@@ -206,7 +207,8 @@ def label(**options: Any) -> None:
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
             summary = make_summary(outcome, answers, options) | (outcome.about or {})
-        summary |= _cost(time.perf_counter() - start)
+        summary["seconds"] = round(time.perf_counter() - start, 3)
+        summary |= {"cpu_seconds": round(time.process_time(), 3), "peak_memory": peak_memory()}
         if options["report"]:
             from ohmlearn.report.label_report import make_page
 
@@ -346,13 +348,3 @@ def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate |
         edges, h, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
-
-
-def _cost(seconds: float) -> dict[str, Any]:
-    from ohmlearn.report.progress import peak_memory
-
-    return {
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(time.process_time(), 3),
-        "peak_memory": peak_memory(),
-    }

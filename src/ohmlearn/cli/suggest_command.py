@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_job import Labelling
-    from ohmlearn.estimators.suggest_labels import Suggestion
     from ohmlearn.nodes import NodeTable
 
     Fitted = tuple[Labelling, NodeTable]
@@ -110,7 +109,13 @@ def suggest(count: int, **options: Any) -> None:
     if labelling.answer is not None:
         columns |= _present_labels(labelling.class_answer, numbers)
     write_output(options, columns)
-    _print_summary(found, len(nodes), count)
+    kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
+    reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
+    text = f"{len(found):,} of {len(nodes):,} nodes suggested"
+    if len(found) < count:
+        text += ", as there are no others to choose from"
+    figures = {"n_nodes": len(nodes), "n_suggested": len(found), "kinds": kinds}
+    summarise(figures, f"{text}: {reasons}" if found else text)
 
 
 def _check_options(options: cli.Options) -> None:
@@ -200,13 +205,3 @@ def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[s
         "label": np.ma.masked_array(answer.labels[nodes], unknown),
         "probability": np.ma.masked_array(likeliest, unknown),
     }
-
-
-def _print_summary(found: "list[Suggestion]", n_nodes: int, count: int) -> None:
-    kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
-    reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
-    text = f"{len(found):,} of {n_nodes:,} nodes suggested"
-    if len(found) < count:
-        text += ", as there are no others to choose from"
-    figures = {"n_nodes": n_nodes, "n_suggested": len(found), "kinds": kinds}
-    summarise(figures, f"{text}: {reasons}" if found else text)
