@@ -169,6 +169,8 @@ def label(**options: Any) -> None:
     labels, unless there are several. With --features, such nodes have a label if they have
     features.
     """
+    import numpy as np
+
     from ohmlearn._phases import phase
     from ohmlearn.checks.parameters import require_extra
     from ohmlearn.estimators.label_columns import AnswerTable
@@ -202,7 +204,11 @@ def label(**options: Any) -> None:
         answers = AnswerTable(outcome.answer, options["min_probability"])
         columns = answers.columns(NodeIds(nodes_read(outcome.stream)), options["top"])
     if options["explain"]:
-        columns["reason"] = _reason_column(outcome, len(columns["node"]))
+        nodes = nodes_read(outcome.stream)
+        sentences = np.ma.masked_array(np.full(len(nodes), None, dtype=object), True)
+        for one in outcome.reasons:
+            sentences[int(nodes.find([one.node])[0])] = one.text(changes=False)
+        columns["reason"] = sentences
     write_output(options, columns)
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
@@ -262,17 +268,6 @@ def explain_some(
         from ohmlearn.features.feature_reasons import explain_pool
 
         return explain_pool(answer, nodes)
-
-
-def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
-    """Return the reasons in sentences, null for other nodes."""
-    import numpy as np
-
-    nodes = nodes_read(outcome.stream)
-    found = np.ma.masked_array(np.full(n_nodes, None, dtype=object), True)
-    for one in outcome.reasons:
-        found[int(nodes.find([one.node])[0])] = one.text(changes=False)
-    return found
 
 
 @contextmanager

@@ -125,8 +125,11 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         nodes += f"; {n_apart:,} {are} not connected to a label"
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
-        lines.insert(0, ("State", _state(summary)))
-        if changes := summary["state"].get("changes"):
+        state = summary["state"]
+        n_new = summary["n_edges_seen"] - state["n_edges_before"]
+        labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
+        lines.insert(0, ("State", f"{state['path']}: {n_new:,} edges added; labels: {labels}"))
+        if changes := state.get("changes"):
             lines.append(("Changes", f"since the last run, {changes['text']}"))
             lines += [
                 ("", f"{x['node']}: {x['before']} -> {x['after']} ({100 * x['probability']:.0f}%)")
@@ -135,7 +138,11 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "time" in summary:
         lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
-        lines.append(("Staleness", _staleness(summary["staleness"])))
+        stale = "0: nothing was removed from the log since its sparsifier was built"
+        if share := summary["staleness"]:
+            what = "of no cut, more than this fraction was removed since the last build"
+            stale = f"{share:.2g}: {what}"
+        lines.append(("Staleness", stale))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
     if "imbalance" in summary:
@@ -202,19 +209,6 @@ def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]
         ("Graph", verdict.removesuffix(".")),
         ("Weights", describe_weights(features["weights"])),
     ]
-
-
-def _state(summary: dict[str, Any]) -> str:
-    state = summary["state"]
-    n_new = summary["n_edges_seen"] - state["n_edges_before"]
-    labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
-    return f"{state['path']}: {n_new:,} edges added; labels: {labels}"
-
-
-def _staleness(staleness: float) -> str:
-    if staleness == 0.0:
-        return "0: nothing was removed from the log since its sparsifier was built"
-    return f"{staleness:.2g}: of no cut, more than this fraction was removed since the last build"
 
 
 def _time(time: dict[str, Any]) -> str:

@@ -15,10 +15,6 @@ from ohmlearn.cli.outputs import check_table, write_output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.nodes import NodeTable
 
@@ -107,7 +103,11 @@ def suggest(count: int, **options: Any) -> None:
         "reason": np.array([pick.reason for pick in found], dtype=str),
     }
     if labelling.answer is not None:
-        columns |= _present_labels(labelling.class_answer, numbers)
+        answer = labelling.class_answer
+        answer.warn_few()
+        known, unknown = answer.probabilities[numbers].max(axis=1), ~answer.reached[numbers]
+        columns["label"] = np.ma.masked_array(answer.labels[numbers], unknown)  # without evidence
+        columns["probability"] = np.ma.masked_array(known, unknown)
     write_output(options, columns)
     kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
     reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
@@ -192,16 +192,3 @@ def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
         what = f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge"
         warn(f"{what}, such as {unknown[0]!r}")
     return list(ids.tolist())
-
-
-def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[str, Any]:
-    """Return labels of nodes and their probabilities; null where there is no evidence."""
-    import numpy as np
-
-    answer.warn_few()
-    unknown = ~answer.reached[nodes]
-    likeliest = answer.probabilities[nodes].max(axis=1)
-    return {
-        "label": np.ma.masked_array(answer.labels[nodes], unknown),
-        "probability": np.ma.masked_array(likeliest, unknown),
-    }
