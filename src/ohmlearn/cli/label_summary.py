@@ -139,9 +139,9 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
         stale = "0: nothing was removed from the log since its sparsifier was built"
-        if share := summary["staleness"]:
+        if fraction := summary["staleness"]:
             what = "of no cut, more than this fraction was removed since the last build"
-            stale = f"{share:.2g}: {what}"
+            stale = f"{fraction:.2g}: {what}"
         lines.append(("Staleness", stale))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
