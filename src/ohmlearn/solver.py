@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from threading import local
 from typing import Any, Literal, Self, get_args
@@ -233,11 +234,6 @@ class LaplacianSolver(Shown, Shared, LinearOperator):
             )
         return report
 
-    def _matvec(self, b: NDArray[Any]) -> NDArray[np.float64]:
-        return self.solve(b)
-
-    _matmat = _matvec
-
     def _adjoint(self) -> Self:
         return self
 
@@ -295,6 +291,8 @@ class LaplacianSolver(Shown, Shared, LinearOperator):
         if not self.report_.converged.all():
             self._warn(tol)
         return x
+
+    _matvec = _matmat = solve
 
     def solve_block(
         self,
@@ -377,11 +375,7 @@ class LaplacianSolver(Shown, Shared, LinearOperator):
         >>> inverse @ np.array([1.0, -1.0])
         array([ 0.5, -0.5])
         """
-
-        def apply(b: NDArray[Any]) -> NDArray[np.float64]:
-            return self.solve(b, tol=tol)
-
-        return self._operator(apply)
+        return self._operator(partial(self.solve, tol=tol))
 
     def preconditioner(self) -> LinearOperator:
         """Return the preconditioner alone, as ``M`` for scipy's Krylov methods.

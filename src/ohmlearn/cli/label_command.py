@@ -169,9 +169,12 @@ def label(**options: Any) -> None:
     labels, unless there are several. With --features, such nodes have a label if they have
     features.
     """
+    import numpy as np
+
     from ohmlearn._phases import phase
     from ohmlearn.checks.parameters import require_extra
     from ohmlearn.estimators.label_columns import AnswerTable
+    from ohmlearn.report.progress import peak_memory
     from ohmlearn.report.write_table import NodeIds, check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
@@ -201,12 +204,17 @@ def label(**options: Any) -> None:
         answers = AnswerTable(outcome.answer, options["min_probability"])
         columns = answers.columns(NodeIds(nodes_read(outcome.stream)), options["top"])
     if options["explain"]:
-        columns["reason"] = _reason_column(outcome, len(columns["node"]))
+        nodes = nodes_read(outcome.stream)
+        sentences = np.ma.masked_array(np.full(len(nodes), None, dtype=object), True)
+        for one in outcome.reasons:
+            sentences[int(nodes.find([one.node])[0])] = one.text(changes=False)
+        columns["reason"] = sentences
     write_output(options, columns)
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
             summary = make_summary(outcome, answers, options) | (outcome.about or {})
-        summary |= _cost(time.perf_counter() - start)
+        summary["seconds"] = round(time.perf_counter() - start, 3)
+        summary |= {"cpu_seconds": round(time.process_time(), 3), "peak_memory": peak_memory()}
         if options["report"]:
             from ohmlearn.report.label_report import make_page
 
@@ -260,17 +268,6 @@ def explain_some(
         from ohmlearn.features.feature_reasons import explain_pool
 
         return explain_pool(answer, nodes)
-
-
-def _reason_column(outcome: LabelOutcome, n_nodes: int) -> Any:
-    """Return the reasons in sentences, null for other nodes."""
-    import numpy as np
-
-    nodes = nodes_read(outcome.stream)
-    found = np.ma.masked_array(np.full(n_nodes, None, dtype=object), True)
-    for one in outcome.reasons:
-        found[int(nodes.find([one.node])[0])] = one.text(changes=False)
-    return found
 
 
 @contextmanager
@@ -346,13 +343,3 @@ def _certify(h: "Graph", edges: "Edges", options: cli.Options) -> "Certificate |
         edges, h, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
-
-
-def _cost(seconds: float) -> dict[str, Any]:
-    from ohmlearn.report.progress import peak_memory
-
-    return {
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(time.process_time(), 3),
-        "peak_memory": peak_memory(),
-    }

@@ -52,7 +52,7 @@ def read_label_file(options: Options) -> "FileLabels | None":
     return labels
 
 
-def as_list(label: Any) -> list[Any]:
+def as_list(label: object) -> list[Any]:
     """Return all labels of a node."""
     return label if isinstance(label, list) else [label]
 

@@ -160,7 +160,11 @@ def load_state(
 
     found, threads = state.load(continue_with, start), options["threads"]
     found.kept.use_threads(threads)
-    _number_nodes(found)
+    kept = found.kept.store
+    if kept.nodes is None and found.kept.graph.n_nodes > 0:  # numbers; they become its ids
+        n_nodes = found.kept.graph.n_nodes if found.problem is None else found.problem.n_nodes
+        kept.nodes = NodeTable()
+        kept.nodes.add(np.arange(n_nodes))
     p = replace(found.parameters, n_jobs=threads)
     problem, answer = found.problem, found.answer
     if problem is not None:
@@ -168,15 +172,6 @@ def load_state(
         if answer is not None:
             answer = problem.answer(answer.result, answer.n_iter)
     return found._replace(parameters=p, problem=problem, answer=answer)
-
-
-def _number_nodes(found: Labelling) -> None:
-    """Give a graph whose nodes are numbers a table of ids: the numbers."""
-    kept = found.kept.store
-    if kept.nodes is None and found.kept.graph.n_nodes > 0:
-        n_nodes = found.kept.graph.n_nodes if found.problem is None else found.problem.n_nodes
-        kept.nodes = NodeTable()
-        kept.nodes.add(np.arange(n_nodes))
 
 
 def _check_options(path: str, kept: StreamingSparsifier, asked: HFSParameters) -> None:

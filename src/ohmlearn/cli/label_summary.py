@@ -10,9 +10,7 @@ from ohmlearn.cli.options import Options
 
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
-    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_columns import AnswerTable
-    from ohmlearn.features.feature_classifier import FeatureClassAnswer
 
 MANY = 20  # classes, each with a column
 COUNTED = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
@@ -24,7 +22,11 @@ def make_summary(
 ) -> dict[str, Any]:
     """Return all figures."""
     from ohmlearn.estimators.review import review_answer
-    from ohmlearn.report.report_quality import measure_quality
+    from ohmlearn.report.report_quality import (
+        measure_combination,
+        measure_features,
+        measure_quality,
+    )
 
     stream, answer, kept = outcome.stream, outcome.answer, outcome.sparsifier
     problem, stats = answer.problem, kept.stats_
@@ -42,10 +44,23 @@ def make_summary(
         "top": options["top"],
     }
     if answer.has_features:
-        summary["n_without_answer"] = int((~answers.answered).sum())
-        summary |= _about_features(answer, options)
+        several = (problem.labels.values > 0.0).sum(axis=1) > 1
+        summary |= {
+            "n_without_answer": int((~answers.answered).sum()),
+            "passes": 1,
+            "n_contradicting": int(several.sum()),
+            "method": "features",
+            "features": {"model": options["method"] or "logistic", **measure_features(answer)},
+        }
     else:
-        summary |= _about_graph(answer)
+        names = map(str, problem.classes.tolist())
+        summary |= {
+            "passes": answer.n_iter,
+            "n_contradicting": len(problem.contradicting),
+            "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
+            "method": problem.method,
+            **measure_combination(answer),
+        }
     view = problem.full_graph.view
     if view is not None:
         unit = stream.time_unit
@@ -64,35 +79,6 @@ def make_summary(
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
     return summary
-
-
-def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
-    """Return figures of an answer from the edges alone."""
-    from ohmlearn.report.report_quality import measure_combination
-
-    problem = answer.problem
-    names = list(map(str, problem.classes.tolist()))
-    figures = {
-        "passes": answer.n_iter,
-        "n_contradicting": len(problem.contradicting),
-        "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
-        "method": problem.method,
-    }
-    return figures | measure_combination(answer)
-
-
-def _about_features(answer: "FeatureClassAnswer", options: Options) -> dict[str, Any]:
-    """Return figures of an answer from features and edges."""
-    from ohmlearn.report.report_quality import measure_features
-
-    several = (answer.problem.labels.values > 0.0).sum(axis=1) > 1
-    figures = measure_features(answer)
-    return {
-        "passes": 1,
-        "n_contradicting": int(several.sum()),
-        "method": "features",
-        "features": {"model": options["method"] or "logistic", **figures},
-    }
 
 
 def _remedy(rereadable: bool, options: Options) -> str:
@@ -139,8 +125,11 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         nodes += f"; {n_apart:,} {are} not connected to a label"
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
-        lines.insert(0, ("State", _state(summary)))
-        if changes := summary["state"].get("changes"):
+        state = summary["state"]
+        n_new = summary["n_edges_seen"] - state["n_edges_before"]
+        labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
+        lines.insert(0, ("State", f"{state['path']}: {n_new:,} edges added; labels: {labels}"))
+        if changes := state.get("changes"):
             lines.append(("Changes", f"since the last run, {changes['text']}"))
             lines += [
                 ("", f"{x['node']}: {x['before']} -> {x['after']} ({100 * x['probability']:.0f}%)")
@@ -149,7 +138,11 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "time" in summary:
         lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
-        lines.append(("Staleness", _staleness(summary["staleness"])))
+        stale = "0: nothing was removed from the log since its sparsifier was built"
+        if fraction := summary["staleness"]:
+            what = "of no cut, more than this fraction was removed since the last build"
+            stale = f"{fraction:.2g}: {what}"
+        lines.append(("Staleness", stale))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
     if "imbalance" in summary:
@@ -216,19 +209,6 @@ def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]
         ("Graph", verdict.removesuffix(".")),
         ("Weights", describe_weights(features["weights"])),
     ]
-
-
-def _state(summary: dict[str, Any]) -> str:
-    state = summary["state"]
-    n_new = summary["n_edges_seen"] - state["n_edges_before"]
-    labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
-    return f"{state['path']}: {n_new:,} edges added; labels: {labels}"
-
-
-def _staleness(staleness: float) -> str:
-    if staleness == 0.0:
-        return "0: nothing was removed from the log since its sparsifier was built"
-    return f"{staleness:.2g}: of no cut, more than this fraction was removed since the last build"
 
 
 def _time(time: dict[str, Any]) -> str:

@@ -186,7 +186,11 @@ def watch_edges(
         yield from _show(stream, options, batches, sparsifier if number == 1 else None, number)
         if number > 1:
             return
-        _print_bad(stream)
+        if stream.n_bad:
+            rows = "row" if stream.n_bad == 1 else "rows"
+            note(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
+        if stream.n_repeated:
+            note(f"{stream.n_repeated:,} rows left out, because their events were read before")
         if needs_edges and stream.n_read == 0:
             bad = f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}"
             # What needs edges would blame another file.
@@ -217,15 +221,6 @@ def _show(
         yield batch
         if line is not None:
             line.read(stream.n_read, stream.fraction, sparsifier)
-
-
-def _print_bad(stream: "Edges") -> None:
-    """Report rows that were left out."""
-    if stream.n_bad:
-        rows = "row" if stream.n_bad == 1 else "rows"
-        note(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
-    if stream.n_repeated:
-        note(f"{stream.n_repeated:,} rows left out, because their events were read before")
 
 
 @contextmanager

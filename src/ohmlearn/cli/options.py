@@ -178,10 +178,7 @@ def was_given(name: str) -> bool:
 
 
 class Fraction(click.FloatRange):
-    """A number between 0 and 1, both excluded."""
-
-    def __init__(self) -> None:
-        super().__init__(0.0, 1.0, min_open=True, max_open=True)
+    """A range of numbers, without NaN."""
 
     def convert(self, value: Any, *place: Any) -> Any:
         """Refuse NaN as well, which is in no order with other numbers."""
@@ -191,7 +188,7 @@ class Fraction(click.FloatRange):
         return number
 
 
-fraction = Fraction()
+fraction = Fraction(0.0, 1.0, min_open=True, max_open=True)
 
 
 def as_explained(text: str) -> tuple[str, int]:

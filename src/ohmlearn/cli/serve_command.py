@@ -25,7 +25,6 @@ from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import flag_of, tell
 
 if TYPE_CHECKING:
-    from ohmlearn.serve.http_auth import Tokens
     from ohmlearn.serve.service import Service
     from ohmlearn.serve.settings import Settings
 
@@ -282,28 +281,21 @@ def _run_demo(folder: str, options: cli.Options) -> None:
     _listen(folder, demo_feed.settings(), options, start_feeder)
 
 
-def _read_tokens(path: str | None) -> "Tokens | None":
-    if path is None:
-        return None
-    from ohmlearn.serve.http_auth import Tokens, is_open_to_others
-
-    if is_open_to_others(path):
-        tell(f"Warning: other users can read {path}; use: chmod 600 {path}")
-    return Tokens.read(path)
-
-
 def _listen(
     folder: str,
     settings: "Settings",
     options: cli.Options,
     start: "Callable[[Service], Callable[[], None]]",
 ) -> None:
-    from ohmlearn.serve.http_auth import check_listening
+    from ohmlearn.serve.http_auth import Tokens, check_listening, is_open_to_others
     from ohmlearn.serve.http_logs import logs_to
     from ohmlearn.serve.http_runner import run
     from ohmlearn.serve.service import Service
 
-    tokens = _read_tokens(options["token_file"])
+    path = options["token_file"]
+    if path is not None and is_open_to_others(path):
+        tell(f"Warning: other users can read {path}; use: chmod 600 {path}")
+    tokens = None if path is None else Tokens.read(path)
     check_listening(options["host"], tokens)  # before the folder is made
     with logs_to(options["log_format"]), ExitStack() as stack:
         service = Service(folder, settings)

@@ -15,12 +15,7 @@ from ohmlearn.cli.outputs import check_table, write_output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_job import Labelling
-    from ohmlearn.estimators.suggest_labels import Suggestion
     from ohmlearn.nodes import NodeTable
 
     Fitted = tuple[Labelling, NodeTable]
@@ -108,9 +103,19 @@ def suggest(count: int, **options: Any) -> None:
         "reason": np.array([pick.reason for pick in found], dtype=str),
     }
     if labelling.answer is not None:
-        columns |= _present_labels(labelling.class_answer, numbers)
+        answer = labelling.class_answer
+        answer.warn_few()
+        known, unknown = answer.probabilities[numbers].max(axis=1), ~answer.reached[numbers]
+        columns["label"] = np.ma.masked_array(answer.labels[numbers], unknown)  # without evidence
+        columns["probability"] = np.ma.masked_array(known, unknown)
     write_output(options, columns)
-    _print_summary(found, len(nodes), count)
+    kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
+    reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
+    text = f"{len(found):,} of {len(nodes):,} nodes suggested"
+    if len(found) < count:
+        text += ", as there are no others to choose from"
+    figures = {"n_nodes": len(nodes), "n_suggested": len(found), "kinds": kinds}
+    summarise(figures, f"{text}: {reasons}" if found else text)
 
 
 def _check_options(options: cli.Options) -> None:
@@ -187,26 +192,3 @@ def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
         what = f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge"
         warn(f"{what}, such as {unknown[0]!r}")
     return list(ids.tolist())
-
-
-def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[str, Any]:
-    """Return labels of nodes and their probabilities; null where there is no evidence."""
-    import numpy as np
-
-    answer.warn_few()
-    unknown = ~answer.reached[nodes]
-    likeliest = answer.probabilities[nodes].max(axis=1)
-    return {
-        "label": np.ma.masked_array(answer.labels[nodes], unknown),
-        "probability": np.ma.masked_array(likeliest, unknown),
-    }
-
-
-def _print_summary(found: "list[Suggestion]", n_nodes: int, count: int) -> None:
-    kinds = {kind: sum(pick.kind == kind for pick in found) for kind in KINDS}
-    reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
-    text = f"{len(found):,} of {n_nodes:,} nodes suggested"
-    if len(found) < count:
-        text += ", as there are no others to choose from"
-    figures = {"n_nodes": n_nodes, "n_suggested": len(found), "kinds": kinds}
-    summarise(figures, f"{text}: {reasons}" if found else text)

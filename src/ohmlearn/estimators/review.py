@@ -125,7 +125,7 @@ def known_labels(answer: Answer) -> NDArray[np.object_]:
     return classes[np.where(answer.answered, answer.codes(0), -1)]
 
 
-def _say(label: Any) -> str:
+def _say(label: object) -> str:
     return "no label" if label is None else quote(label)
 
 

@@ -25,6 +25,7 @@ from ohmlearn.nodes import NodeTable
 
 Built = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], int, int]
 Excess = NDArray[np.float64]
+Entries = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]  # rows, columns, values, n_nodes
 
 
 class BothDirections(NamedTuple):
@@ -64,7 +65,7 @@ def raise_asymmetric(entries: BothDirections) -> NoReturn:
     )
 
 
-def _entries(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+def _entries(matrix: Any, name: str) -> Entries:
     is_sparse = scipy.sparse.issparse(matrix)
     matrix = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -88,23 +89,11 @@ def _entries(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArra
     return rows, columns, values, n_nodes
 
 
-def _matrix_entries(
-    rows: NDArray[Any],
-    columns: NDArray[Any],
-    values: NDArray[Any],
-    n_nodes: int,
-    entry: str,
-    remedy: str,
-) -> BothDirections:
-    return BothDirections(
-        check_node_ids(rows, "row"),
-        check_node_ids(columns, "column"),
-        check_weights(values, "data"),
-        n_nodes,
-        EdgeNames(w=lambda i: entry.format(rows[i], columns[i])),
-        entry,
-        remedy,
-    )
+def _matrix_entries(found: Entries, entry: str, remedy: str) -> BothDirections:
+    rows, columns, values, n_nodes = found
+    u, v = check_node_ids(rows, "row"), check_node_ids(columns, "column")
+    names = EdgeNames(w=lambda i: entry.format(rows[i], columns[i]))
+    return BothDirections(u, v, check_weights(values, "data"), n_nodes, names, entry, remedy)
 
 
 def read_matrix(matrix: object, *, laplacian: bool = False) -> tuple[Built | None, Excess]:
@@ -138,7 +127,7 @@ def read_matrix(matrix: object, *, laplacian: bool = False) -> tuple[Built | Non
 
 def adjacency_entries(matrix: Any) -> BothDirections:
     """Read a symmetric adjacency matrix."""
-    rows, columns, values, n_nodes = _entries(matrix, "A")
+    found = rows, columns, values, _ = _entries(matrix, "A")
     off = rows != columns
     # Signs as in a Laplacian. Without this check the error would only be about negative weights, so
     # name the likely cause.
@@ -149,7 +138,7 @@ def adjacency_entries(matrix: Any) -> BothDirections:
             "entry off the diagonal); use Graph.from_laplacian(A)"
         )
     remedy = "pass A + A.T if the directions should add up, (A + A.T) / 2 for their mean"
-    return _matrix_entries(rows, columns, values, n_nodes, "A[{}, {}]", remedy)
+    return _matrix_entries(found, "A[{}, {}]", remedy)
 
 
 def laplacian_entries(matrix: Any, *, with_ground: bool = False) -> BothDirections:
@@ -177,8 +166,8 @@ def laplacian_entries(matrix: Any, *, with_ground: bool = False) -> BothDirectio
                 else "its diagonal is smaller than the weights of its edges"
             )
         )
-    rows, columns, values = rows[~diagonal], columns[~diagonal], -values[~diagonal]
-    return _matrix_entries(rows, columns, values, n_nodes, "-L[{}, {}]", "pass (L + L.T) / 2")
+    found = rows[~diagonal], columns[~diagonal], -values[~diagonal], n_nodes
+    return _matrix_entries(found, "-L[{}, {}]", "pass (L + L.T) / 2")
 
 
 def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:

@@ -198,7 +198,7 @@ class SpectralExtremes:
 
 @one_blas_thread()
 def spectral_extremes(
-    graph: Any, *, random_state: object = None, n_jobs: int | None = None
+    graph: object, *, random_state: object = None, n_jobs: int | None = None
 ) -> SpectralExtremes:
     """Compute the second smallest and the largest eigenvalue of the Laplacian.
 

@@ -54,13 +54,9 @@ def draw_points(
         spine.set_visible(False)
 
 
-def _neighbours(results: dict[str, Any]) -> list[int]:
-    return [found["k"] for found in results["results"]]
-
-
 def _draw_error(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(b) fraction of wrong labels, mean and range over draws", "", "error")
-    k = _neighbours(results)
+    k = [found["k"] for found in results["results"]]
     for name in ("exact", "sparse", "refined"):
         errors = 1.0 - np.array([found["stream"][name] for found in results["results"]])
         style = STYLES[name]
@@ -74,7 +70,7 @@ def _draw_error(axes: Axes, results: dict[str, Any]) -> None:
 
 def _draw_ratio(axes: Axes, results: dict[str, Any]) -> None:
     style_axes(axes, "(c) edges kept, |H| / |G|", "neighbours k", "fraction")
-    k = _neighbours(results)
+    k = [found["k"] for found in results["results"]]
     fractions = [found["stream"]["kept_share"] for found in results["results"]]
     axes.plot(k, fractions, label="Sparse-HFS", **STYLES["sparse"])
     paper = [found for found in results["results"] if "paper" in found]

@@ -103,8 +103,7 @@ def _largest(x: Matrix) -> NDArray[np.float64]:
 
 def _length(x: Matrix) -> NDArray[np.float64]:
     squares = x.multiply(x).sum(axis=1) if scipy.sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
-    lengths: NDArray[np.float64] = np.sqrt(np.asarray(squares).ravel())
-    return lengths
+    return np.asarray(np.sqrt(np.asarray(squares).ravel()), np.float64)
 
 
 def find_neighbors(
@@ -115,20 +114,16 @@ def find_neighbors(
     `report` is called with the fraction of the work that is done, about once per second.
     """
     if scipy.sparse.issparse(x):
-        return _find_sparse(x, k, threads, report)
+        index, parts = _sparse_index(x), []
+        for begin in range(0, x.shape[0], ROWS):
+            end = min(x.shape[0], begin + ROWS)
+            parts.append(_as_rows(index.find_own(k, begin, end, threads), k))
+            report(end / x.shape[0])
+        return _stack(parts)
     search = DENSE[x.dtype.type][0](x, k, threads)
     while search.advance(threads):
         report(search.fraction)
     return _as_rows(search.take(), k)
-
-
-def _find_sparse(x: csr_array, k: int, threads: int, report: Callable[[float], None]) -> Neighbors:
-    index, parts = _sparse_index(x), []
-    for begin in range(0, x.shape[0], ROWS):
-        end = min(x.shape[0], begin + ROWS)
-        parts.append(_as_rows(index.find_own(k, begin, end, threads), k))
-        report(end / x.shape[0])
-    return _stack(parts)
 
 
 def _sparse_index(x: csr_array) -> Any:

@@ -156,28 +156,19 @@ class FaissKnnEdges(KnnEdges):
             )
 
     def _find(self) -> Neighbors:
-        return _find_with_faiss(self._x, self.n_neighbors, self._threads)
-
-
-def _find_with_faiss(x: NDArray[Any], k: int, threads: int) -> Neighbors:
-    """Return (n, k) indices of neighbours, without the points themselves, and squared distances.
-
-    Cells may hold fewer than k points; then a row ends with -1, and distances of 0.
-    """
-    # Centred because faiss computes in float32 only.
-    centred = np.ascontiguousarray(x - x.mean(axis=0, dtype=np.float64), dtype=np.float32)
-    index = _search_with_faiss(centred, k, threads).astype(np.int32)
-    squares = np.zeros(index.shape)
-    for begin in range(0, len(x), FAISS_ROWS):
-        near = index[begin : begin + FAISS_ROWS]
-        own = centred[begin : begin + FAISS_ROWS, np.newaxis]
-        for column in range(k):
-            difference = own[:, 0] - centred[near[:, column]]
-            squares[begin : begin + FAISS_ROWS, column] = np.einsum(
-                "ij,ij->i", difference, difference, dtype=np.float64
-            )
-    squares[index < 0] = 0.0
-    return index, squares
+        """Return neighbours; if a cell has too few, a row ends with -1, and distances of 0."""
+        # Centred because faiss computes in float32 only.
+        x, k = self._x - self._x.mean(axis=0, dtype=np.float64), self.n_neighbors
+        centred = np.ascontiguousarray(x, dtype=np.float32)
+        index = _search_with_faiss(centred, k, self._threads).astype(np.int32)
+        squares = np.zeros(index.shape)
+        for begin in range(0, len(x), FAISS_ROWS):
+            part = slice(begin, begin + FAISS_ROWS)
+            for column in range(k):
+                gap = centred[part] - centred[index[part, column]]
+                squares[part, column] = np.einsum("ij,ij->i", gap, gap, dtype=np.float64)
+        squares[index < 0] = 0.0
+        return index, squares
 
 
 def _search_with_faiss(x: NDArray[np.float32], k: int, threads: int) -> NDArray[np.int64]:
@@ -201,8 +192,7 @@ def _search_with_faiss(x: NDArray[np.float32], k: int, threads: int) -> NDArray[
     own = np.arange(n)[:, None]
     is_self = found == own
     is_self[~is_self.any(axis=1), -1] = True  # hidden among its copies: drop the farthest
-    near: NDArray[np.int64] = found[~is_self].reshape(n, k)
-    return near
+    return np.asarray(found[~is_self].reshape(n, k), np.int64)
 
 
 class Sweeps:

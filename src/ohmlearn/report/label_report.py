@@ -160,15 +160,14 @@ def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
 
 def draw_reliability(groups: list[Group]) -> Any:
     """Return a figure with the fraction of right labels in each group, and the diagonal."""
-    figure = new_figure(7.0, 3.4)
-    axes = figure.subplots()
+    axes = new_figure(7.0, 3.4).subplots()
     axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
     _, p, right, low, high, n_labels = (np.array(one) for one in zip(*groups, strict=True))
     axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
     axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
     style_axes(axes, xlabel="probability of the label", ylabel="fraction of right labels")
     axes.set(xlim=(0, 1), ylim=(-0.03, 1.05))
-    return figure
+    return axes.figure
 
 
 def _facts(summary: dict[str, Any]) -> list[list[str]]:
@@ -206,21 +205,19 @@ def _draw_classes(counts: dict[str, int]) -> Any:
     shown = dict(largest[:MOST_CLASSES])
     if len(largest) > MOST_CLASSES:
         shown["others"] = sum(count for _, count in largest[MOST_CLASSES:])
-    figure = new_figure(7.0, 0.6 + 0.32 * len(shown))
-    axes = figure.subplots()
+    axes = new_figure(7.0, 0.6 + 0.32 * len(shown)).subplots()
     axes.barh(range(len(shown)), list(shown.values()), color=COLOURS[0])
     style_axes(axes, xlabel="nodes")
     axes.set_yticks(range(len(shown)), [_plain(name, 30) for name in shown], color=INK)
     axes.invert_yaxis()
-    return figure
+    return axes.figure
 
 
 def _draw_certainty(certainty: Floats) -> Any:
-    figure = new_figure(7.0, 2.6)
-    axes = figure.subplots()
+    axes = new_figure(7.0, 2.6).subplots()
     axes.hist(certainty, bins=40, range=(0.0, 1.0), color=COLOURS[0])
     style_axes(axes, xlabel="probability of the most likely class", ylabel="nodes")
-    return figure
+    return axes.figure
 
 
 @one_blas_thread()
@@ -262,8 +259,7 @@ def _draw_graph(h: Graph, labelled: NDArray[np.int64], answers: AnswerTable) -> 
     u, v, _ = h.edges()
     both = np.flatnonzero((position[u] >= 0) & (position[v] >= 0))
     both = np.sort(random.choice(both, min(MOST_EDGES, len(both)), replace=False))
-    figure = new_figure(7.0, 5.2)
-    axes = figure.subplots()
+    axes = new_figure(7.0, 5.2).subplots()
     from matplotlib.collections import LineCollection
 
     # Ranks separate nodes that the eigenvectors put on top of one another, and pull in outliers.
@@ -292,10 +288,10 @@ def _draw_graph(h: Graph, labelled: NDArray[np.int64], answers: AnswerTable) -> 
     axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
     axes.set_axis_off()
     add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
-    return figure
+    return axes.figure
 
 
-def _plain(name: Any, limit: int) -> str:
+def _plain(name: object, limit: int) -> str:
     """Return text for matplotlib, with dollar signs escaped because they start mathematics."""
     return str(name)[:limit].replace("$", r"\$")
 

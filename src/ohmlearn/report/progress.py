@@ -48,21 +48,14 @@ class StatusLine:
     """Shows the phases of a job and the edges it has read; a watcher, see `ohmlearn._phases`.
 
     On a terminal it is one line that is updated five times a second; without one, nothing is
-    printed. A thread does this, so that the time is updated during a long solve.
-
-    Parameters
-    ----------
-    as_json : bool
-        Print one JSON object per second instead, also without a terminal.
-    quiet : bool
-        Print nothing.
+    printed. A thread does this, so that the time is updated during a long solve. With `as_json` it
+    is one JSON object per second, also without a terminal; with `quiet` nothing is printed.
     """
 
     _n_edges: int | None
     _fraction: float | None
     _kept: dict[str, int]
     _parts: dict[str, Any]
-    _written: tuple[int, int]
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._seconds: dict[str, float] = {}  # that the latest pass, block or fold took

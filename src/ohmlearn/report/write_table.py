@@ -83,16 +83,8 @@ def write_table(
     The file is written completely or not at all, in blocks of rows, so that memory for the text or
     the Arrow arrays of one block is enough. In Parquet each block is a row group. With `csv_safe`,
     text in CSV and TSV is quoted, and text that a spreadsheet would interpret as a formula starts
-    with an apostrophe, as OWASP advises against CSV injection. Numbers do not change.
-
-    Parameters
-    ----------
-    path : str
-    columns : mapping of names to arrays or `Coded`
-        Masked entries are null, which is empty in CSV.
-    csv_safe : bool
-    report : callable, optional
-        Called as ``report(n_written, n_rows)`` after each block.
+    with an apostrophe, as OWASP advises against CSV injection. Numbers do not change. Entries that
+    are masked are null, which is empty in CSV. ``report(n_written, n_rows)`` follows each block.
     """
     if path == "-":
         for line in _csv_lines(columns, ",", csv_safe, report):

@@ -40,35 +40,21 @@ CONSTRAINTS: Constraints = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A snapshot of a sparsifier, with the probabilities of its edges.
+    """A snapshot of a sparsifier, with the probabilities of its edges."""
 
-    Parameters
-    ----------
-    graph : Graph
-        H.
-    probability : ndarray of float32, shape (n_edges,)
-        For each of ``graph.edges()``, the probability with which it was kept.
-    loose : float
-        Fraction of the errors that are independent of each other, see LOOSE.
-    seed, threads : int
-    is_whole : bool
-        Whether no edge that counts was dropped; parallel ones may have been added up.
-    """
-
-    graph: Graph
-    probability: NDArray[np.float32]
-    loose: float
+    graph: Graph  # H
+    probability: NDArray[np.float32]  # with which each of ``graph.edges()`` was kept
+    loose: float  # fraction of the errors that are independent of each other, see LOOSE
     seed: int
     threads: int
-    is_whole: bool = False
+    is_whole: bool = False  # no edge that counts was dropped; parallel ones may be added up
 
     def errors(self, number: int) -> NDArray[np.float32]:
         """Draw an error for the weight of each of ``graph.edges()``; at most the weight."""
         u, v, w = self.graph.edges()
         weights = w.astype(np.float32)
         how = (self.probability, self.loose, self.seed, number)
-        errors: NDArray[np.float32] = _core.draw_errors(self.graph.n_nodes, u, v, weights, *how)
-        return errors
+        return _core.draw_errors(self.graph.n_nodes, u, v, weights, *how)
 
     def replicate(self, number: int, amplitude: float) -> Graph:
         """Return H with `amplitude` times drawn errors added to its weights."""
