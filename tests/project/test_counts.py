@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "source", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 61_521,
+    "lines of src and cpp": 61_413,
     "Python files": 200,
     "questions to edges (hasattr, getattr)": 1,
-    "annotations Any": 445,
+    "annotations Any": 440,
     "edges: Any": 0,
     "private names of other packages": 9,
     "own classes above HFSClassifier": 1,
