@@ -86,7 +86,9 @@ def check_installed(wheel: Path) -> None:
         demand(printed == promised, f"README: {printed} was printed, not {promised}")
         shown = run(folder, bin_ / "ohmlearn", "--version")
         demand(wheel.name.split("-")[1] in shown, f"ohmlearn --version: {shown}")
-        run(folder, bin_ / "ohmlearn", "bench", "--size", "5")
+        (Path(folder) / "e.csv").write_text("u,v\na,b\nb,c\n")
+        shown = run(folder, bin_ / "ohmlearn", "info", "e.csv")
+        demand("3" in shown and "2" in shown, f"ohmlearn info: {shown}")
         run(folder, bin_ / "python", "-m", "pip", "check")
 
 
