@@ -232,9 +232,16 @@ optional
         if isinstance(y, FileLabels) and edges.nodes is not None:  # before edges are read
             as_node_ids(y.path, list(y), edges.id_type, edges.kinds, heading=y.id_heading)
         found = label(
-            edges, self._kind, y, p, sample_weight=sample_weight, n_nodes=n_nodes,
-            sparsifier=sparsifier, at=at, since=since,
-        )  # fmt: skip
+            edges,
+            self._kind,
+            y,
+            p,
+            sample_weight=sample_weight,
+            n_nodes=n_nodes,
+            sparsifier=sparsifier,
+            at=at,
+            since=since,
+        )
         self._set(found)
         for name in POINTS:
             self.__dict__.pop(name, None)
@@ -650,9 +657,14 @@ optional
 
     def _affinity(self) -> Affinity:
         return Affinity(
-            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs,
-            self.metric, self.neighbors,
-        )  # fmt: skip
+            self.affinity,
+            self.n_neighbors,
+            self.weights,
+            self.kernel_gamma,
+            self.n_jobs,
+            self.metric,
+            self.neighbors,
+        )
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.affinity == "precomputed"

@@ -71,9 +71,15 @@ class KeptGraph:
         if p.epsilon is None:
             return cls(AllEdges(n_nodes, p.forgetting), seed, n_nodes)
         sparsifier = StreamingSparsifier(
-            n_nodes=n_nodes, epsilon=p.epsilon, max_edges=p.max_edges, random_state=seed,
-            n_jobs=p.n_jobs, verbose=p.verbose, half_life=p.half_life, horizon=p.horizon,
-        )  # fmt: skip
+            n_nodes=n_nodes,
+            epsilon=p.epsilon,
+            max_edges=p.max_edges,
+            random_state=seed,
+            n_jobs=p.n_jobs,
+            verbose=p.verbose,
+            half_life=p.half_life,
+            horizon=p.horizon,
+        )
         return cls(sparsifier, seed, n_nodes)
 
     @classmethod

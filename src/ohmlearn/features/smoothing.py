@@ -122,9 +122,14 @@ def smooth(
     array([0.578, 0.22 , 0.063, 0.022])
     """
     smoothing = Smoothing(
-        graph, gamma, degrees=degrees, tol=tol, random_state=random_state, n_jobs=n_jobs,
+        graph,
+        gamma,
+        degrees=degrees,
+        tol=tol,
+        random_state=random_state,
+        n_jobs=n_jobs,
         verbose=verbose,
-    )  # fmt: skip
+    )
     return smoothing.apply(X, rows=rows)
 
 
@@ -528,9 +533,14 @@ class GraphSmoother(TransformerMixin, GraphEstimator):
         smoothed = make_room(n_nodes, n_features * len(gammas), features.dtype)
         for number, gamma in enumerate(gammas):
             smoothing = Smoothing(
-                self.graph_, gamma, degrees=self.degrees_, tol=self.tol, random_state=self._seed,
-                n_jobs=self.n_jobs, verbose=self.verbose,
-            )  # fmt: skip
+                self.graph_,
+                gamma,
+                degrees=self.degrees_,
+                tol=self.tol,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
             part = slice(number * n_features, (number + 1) * n_features)
             smoothing.apply(features, out=smoothed[:, part])
         return smoothed
