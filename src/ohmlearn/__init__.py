@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 
 def _attach_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
