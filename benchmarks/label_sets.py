@@ -48,6 +48,7 @@ class LabelledGraph:
     graph: Graph
     y: np.ndarray
     splits: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    before: Graph | None = None  # with the weights that were the default in 0.1, if they differ
 
 
 def load_points(
@@ -147,8 +148,14 @@ def load_whole(
             yield name
             continue
         X, y, _ = read_points(folder, name, limit)
-        edges = knn_edges(X, n_neighbors=default.n_neighbors, weights=default.weights)
-        yield LabelledGraph(name, Graph.from_batches(edges, n_nodes=len(y)), _number_classes(y))
+        now, before = (
+            Graph.from_batches(
+                knn_edges(X, n_neighbors=default.n_neighbors, weights=default.weights, gamma=gamma),
+                n_nodes=len(y),
+            )
+            for gamma in (8.0, 1.0)
+        )
+        yield LabelledGraph(name, now, _number_classes(y), before=before)
     for name in (*GRAPHS, *STREAMS):
         if not name.startswith(beginnings):
             continue
