@@ -31,6 +31,8 @@ POINTS = {  # name: how the features are scaled
     "isolet_1560": "as they are",
     "cora_features": "unit length",
 }
+DENSE = 50  # with more neighbours, only these sets
+DENSE_SETS = ("digits", "fashion_mnist_test", "letter", "shuttle", "satimage", "ssl_text")
 GRAPHS = ("cora", "pubmed", "facebook_pages", "email_eu_core", "wordnet30")
 STREAMS = ("dblp_temporal", "school_primary")
 FULL_SETS = {  # sets used with all points: the files of the set, and the number of neighbours
@@ -127,6 +129,8 @@ def load_all(
     beginnings = tuple(only) if only else ("",)
     for name in ("digits", *POINTS):
         for k in neighbors if name.startswith(beginnings) else []:
+            if k > DENSE and name not in DENSE_SETS:
+                continue
             here = name == "digits" or (folder / f"{name}.npz").exists()
             yield load_points(folder, name, k, limit) if here else f"{name} k={k}"
     for name in (*GRAPHS, *STREAMS):

@@ -40,7 +40,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     "resistance": (["--tol=0.5", "--epsilon=0.4"], ["--sides=100", "--tol=0.5", "--epsilon=0.4"]),
     "estimates": (["--seeds=2"], ["--seeds=1", "--families", "paper", "--sets", "school_primary"]),
     "hindsight": (["--seeds=6"], ["--seeds=2"]),
-    "edge_log": ([], ["--edges=1e7", "--small=200"]),
+    "edge_log": (["--rounds=2"], ["--edges=1e7", "--small=200"]),
     "serve": (["--seconds=30"], ["--edges=1e6", "--text-edges=2e5", "--memory-edges=2e6",
                                  "--seconds=5"]),
     "label_cost": (
@@ -63,7 +63,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
     "reasons": (
-        [],
+        ["--explained=25"],
         ["--points=600", "--explained=5", "--cost-nodes=1e4", "--sets", "digits", "cora",
          "--auto", "digits"],
     ),
@@ -73,7 +73,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "features": (
-        ["--limit=120", "--slow-draws=2"],
+        ["--limit=150"],
         ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"],
     ),
     "labels": (
