@@ -11,6 +11,7 @@ import argparse
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -24,6 +25,8 @@ from ohmlearn import Graph, HFSClassifier, knn_edges
 
 PASSES = (1, 2, 3, 4, 6, 10)
 EXACT = 40  # passes
+PLAIN: dict[str, Any] = {"method": "harmonic", "calibration": None}  # stable-HFS as in the paper
+HARMONIC: dict[str, Any] = {**PLAIN, "epsilon": None}
 STIFFNESS = (0.01, 0.1, 1, 10, 100, 1000, 100_000)  # gamma times labels times mean degree
 WRONG = (0.0, 0.1, 0.2, 0.3, 0.4)  # shares of the labels
 FACTORS = (1, 10, 100)  # of the automatic gamma
@@ -40,7 +43,7 @@ def after_passes(n: int) -> Iterator[Figure]:
     def fit(passes: int) -> HFSClassifier:
         return HFSClassifier(
             weights="uniform", n_neighbors=4500 * n // POINTS, passes=passes, gamma=1.0, tol=1e-10,
-            random_state=0,
+            random_state=0, **PLAIN,
         ).fit(X, y)  # fmt: skip
 
     exact = fit(EXACT).scores_
@@ -55,7 +58,7 @@ def alike_after_passes(n: int) -> Iterator[Figure]:
     """Accuracy after several passes, for five clusters in a complete graph with a wide kernel."""
     X, truth, y = blob_data(n, 10)
     for passes in PASSES:
-        model = HFSClassifier(affinity="rbf", passes=passes, random_state=0).fit(X, y)
+        model = HFSClassifier(affinity="rbf", passes=passes, random_state=0, **PLAIN).fit(X, y)
         right = float(np.mean(model.transduction_ == truth))
         yield {"case": "RBF passes", "points": n, "passes": passes, "right": right}
 
@@ -64,7 +67,7 @@ def accuracy(graph: Graph, truth: np.ndarray, chosen: np.ndarray, **parameters: 
     """Share of the unlabelled nodes that exact stable-HFS labels correctly."""
     y = np.full(len(truth), -1)
     y[chosen] = truth[chosen]
-    model = HFSClassifier(epsilon=None, random_state=0, **parameters).fit_edges(graph, y)
+    model = HFSClassifier(**HARMONIC, random_state=0, **parameters).fit_edges(graph, y)
     return float(np.mean((model.transduction_ == truth)[(truth >= 0) & (y < 0)]))
 
 
@@ -109,9 +112,9 @@ def wrong_labels(draws: int) -> Iterator[Figure]:
             wrong = rng.choice(100, round(100 * share), replace=False)
             given[wrong] = (given[wrong] + rng.integers(1, 10, len(wrong))) % 10
             labels = dict(zip(chosen.tolist(), given.tolist(), strict=True))
-            gamma = HFSClassifier(epsilon=None).fit_edges(graph, labels).gamma_
+            gamma = HFSClassifier(**HARMONIC).fit_edges(graph, labels).gamma_
             for factor in FACTORS:
-                model = HFSClassifier(epsilon=None, gamma=factor * gamma).fit_edges(graph, labels)
+                model = HFSClassifier(**HARMONIC, gamma=factor * gamma).fit_edges(graph, labels)
                 rest = np.setdiff1d(np.arange(len(truth)), chosen)
                 found[factor].append(float(np.mean(model.transduction_[rest] == truth[rest])))
         means = {f"gamma times {factor}": _mean(found[factor]) for factor in FACTORS}
@@ -122,9 +125,9 @@ def unequal_digits(draws: int) -> Figure:
     """Accuracy on digits with one label per class and twenty random ones, with and without CMN."""
     X, truth = load_digits(return_X_y=True)
     ways = {
-        "stable": HFSClassifier(epsilon=None, random_state=0),
+        "stable": HFSClassifier(**HARMONIC, random_state=0),
         "cmn, uniform": HFSClassifier(
-            epsilon=None, normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
+            **HARMONIC, normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
         ),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
@@ -148,7 +151,7 @@ def unequal(data: LabelledGraph, n_labels: int, draws: int) -> Figure:
     for draw in range(draws):
         chosen = np.random.default_rng(draw).choice(known, n_labels, replace=False)
         labels = {int(node): int(data.y[node]) for node in chosen}
-        model = HFSClassifier(epsilon=None, random_state=0).fit_edges(data.graph, labels)
+        model = HFSClassifier(**HARMONIC, random_state=0).fit_edges(data.graph, labels)
         counts = np.bincount(np.searchsorted(model.classes_, data.y[chosen]))
         rest = np.setdiff1d(known, chosen)
         truth = data.y[rest]

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from benchmarks import families
 from benchmarks.families import FAMILIES, Ruler
+from benchmarks.graphs import DATA
 from benchmarks.label_sets import LabelledGraph, load_graph, load_points
 from benchmarks.measure import emit, peak_mib, reset_peak, run_child, timed
 
@@ -110,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("OHMLEARN_DATA", "data")))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))

@@ -44,7 +44,7 @@ def as_is(data: NodeData) -> NodeData:
 
 
 def hfs(data: NodeData, y: Labels, seed: int) -> Labels:
-    """Label by the graph alone: stable-HFS on the whole graph."""
+    """Label by the graph alone, from all edges."""
     from ohmlearn import HFSClassifier
 
     model = HFSClassifier(epsilon=None, random_state=seed)

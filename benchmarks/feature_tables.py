@@ -103,50 +103,6 @@ def _cells(results: Results) -> list[tuple[str, int, dict[str, Figure]]]:
     return [(name, count, own) for (name, count), own in cells.items()]
 
 
-def dense_table(results: Results) -> str:
-    """The estimator on all edges of a dense graph and on a sparsifier, draw by draw."""
-    found = [f for f in results.figures("feature_dense") if f.get("step") == BOTH]
-    rows = []
-    for f in found:
-        same = {key: f[key] for key in ("features", "labels", "kept", "asked")}
-        steps = [
-            results.one("feature_dense", **same, step=step)
-            for step in ("features alone", "smoothed")
-        ]
-        whole = [g for g in found if g["kept"] == "all" and _case(g) == _case(f)]
-        gap = ""
-        if whole and f["kept"] != "all":
-            n_draws = min(f["draws"], whole[0]["draws"])
-            gaps = 100 * np.subtract(f["accuracies"][:n_draws], whole[0]["accuracies"][:n_draws])
-            span = f"{gaps.min():+.2f} to {gaps.max():+.2f}" if n_draws > 1 else "one draw"
-            gap = f"{gaps.mean():+.2f} ({span})"
-        others = [f"{100 * step['accuracy']:.1f}" if step else "" for step in steps]
-        rows.append(
-            [f["features"], str(f["labels"]), f"{f['edges']:,} ({100 * f['share']:.1f}%)",
-             *others, str(f["draws"]), f"{100 * f['accuracy']:.1f}", gap, seconds(f["cpu_s"]),
-             memory(f["memory_mib"])]
-        )  # fmt: skip
-    header = ["features", "labels per class", "edges kept", "features alone", "smoothed", "draws",
-              BOTH, "points against all edges", "CPU time", "memory"]  # fmt: skip
-    return table(header, rows)
-
-
-def _case(figure: Figure) -> tuple[str, int]:
-    return figure["features"], figure["labels"]
-
-
-def scale_table(results: Results) -> str:
-    """Time and memory at a million nodes."""
-    rows = [
-        [f"{f['nodes']:,}", f"{f['edges']:,}", str(f["columns"]),
-         *([seconds(f["wall_s"]), seconds(f["cpu_s"]), memory(f["process_mib"])]
-           if "cpu_s" in f else [ending(f), "", ""])]
-        for f in results.figures("feature_scale")
-    ]  # fmt: skip
-    header = ["nodes", "edges", "columns", "by the clock", "CPU time", "peak of the process"]
-    return table(header, rows)
-
-
 def feature_losses(results: Results) -> list[str]:
     """Return where peers are better with graph and features."""
     found = [f for f in results.figures("features", set=GRAPH_SET) if "accuracy" in f]
@@ -173,6 +129,4 @@ def feature_losses(results: Results) -> list[str]:
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "features": graph_table,
     "features of points": points_table,
-    "features of a dense graph": dense_table,
-    "features at scale": scale_table,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import windows
 from benchmarks.forgetting import (
     DRIFT_DAYS,
     DRIFTS,
@@ -16,7 +15,7 @@ from benchmarks.forgetting import (
     SHARES,
 )
 from benchmarks.measure import Figure
-from benchmarks.results import Results, count, memory, table
+from benchmarks.results import Results, table
 
 KINDS = ("half-life", "window")
 SHOWN_DRIFT = 0.02  # the drift for which all lengths are shown
@@ -135,65 +134,9 @@ def drift_table(results: Results) -> str:
     return table(["view", *(f"day {day}" for day in days)], rows)
 
 
-def windows_table(results: Results) -> str:
-    """How far the windows of one state are from their graphs."""
-    rows = []
-    for f in results.figures("windows", case="epsilon"):
-        met = f"{100 * min(f['met']):.0f}%"
-        means = [f"{value:.2f}" for value in f["mean"]]
-        rows.append([f["family"], *means, f"{max(f['most']):.2f}", met, f"{f['rows_ratio']:.2f}"])
-    shares = [f"{share:g}" for share in windows.SHARES]
-    return table(["stream", *shares, "largest", "met, at least", "rows"], rows)
-
-
-def windows_cost_table(results: Results) -> str:
-    """Time, rows and memory of windows."""
-    rows = []
-    for f in results.figures("windows", case="speed"):
-        million = f"{f['edges_per_s'] / 1e6:.1f} ({f['plain_per_s'] / 1e6:.0f})"
-        kept = f"{f['rows_per_node']:.0f} ({f['plain_rows_per_node']:.0f})"
-        rows.append([f"{f['nodes']:,}", count(f["edges"]), "none", million, kept, ""])
-    for f in results.figures("windows", case="memory"):
-        million = f"{f['edges'] / f['cpu_s'] / 1e6:.1f}"
-        size = memory(f["memory_mib"])
-        horizon, kept = count(f["horizon_edges"]), f"{f['rows_per_node']:.0f}"
-        rows.append([f"{f['nodes']:,}", count(f["edges"]), horizon, million, kept, size])
-    head = ["nodes", "edges", "horizon, edges", "million edges per CPU second", "rows per node"]
-    return table([*head, "peak memory"], rows)
-
-
-def half_life_table(results: Results) -> str:
-    """How far H is from the faded graph, over the same without half-life at equal rows."""
-    found = results.figures("half_life", bench="half_life")
-    names = list(dict.fromkeys(f["family"] for f in found))
-    rows = [
-        [name, *(f"{f['ratio']:.2f} ± {f['error']:.2f}" for f in found if f["family"] == name)]
-        for name in names
-    ]
-    shares = [f["share"] for f in found if f["family"] == names[0]] if names else []
-    head = ["no half-life" if share is None else f"1/{1 / share:.0f}" for share in shares]
-    return table(["graph", *head], rows)
-
-
-def half_life_cost_table(results: Results) -> str:
-    """CPU time of an edge with a half-life."""
-    found = results.figures("half_life", bench="half_life_cost")
-    rows = []
-    for n, weighted in dict.fromkeys((f["n_nodes"], f["weighted"]) for f in found):
-        cells = [f for f in found if (f["n_nodes"], f["weighted"]) == (n, weighted)]
-        times = [f"{f['ns_per_edge']:.1f} ns ({f['resamples']})" for f in cells]
-        rows.append([f"{n:,}", "yes" if weighted else "no", *times])
-    head = ["no half-life", "1000: nothing fades", "1/3", "1/10"]
-    return table(["nodes", "weights", *head], rows)
-
-
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "forgetting": best_table,
     "forgetting labels": labels_table,
     "forgetting links": links_table,
     "forgetting drift": drift_table,
-    "windows": windows_table,
-    "windows cost": windows_cost_table,
-    "half-life": half_life_table,
-    "half-life cost": half_life_cost_table,
 }

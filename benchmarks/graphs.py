@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import connected_components
 DATA = Path(os.environ.get("OHMLEARN_DATA", "../shared/data"))
 REAL = (
     "fem_wave",
+    "fem_wing",
+    "fem_4elt",
     "road_luxembourg_osm",
     "snap_email_enron",
     "condmat2005_weighted",
@@ -36,8 +38,6 @@ MADE: dict[str, Callable[[], sp.csr_array]] = {
     "grid_100x100x100": _gallery("grid3d", 100, 100, 100),
     "knn10_random_order": _gallery("knn_points", 1_000_000, 10),
     "preferential_attachment": _gallery("preferential_attachment", 1_000_000, 5),
-    "dense_clusters": _gallery("dense_clusters"),
-    "chimera_6_decades": _gallery("chimera", 490_000),
 }
 QUICK: dict[str, Callable[[], sp.csr_array]] = {
     "quick_grid_100x100": _gallery("grid2d", 100, 100),

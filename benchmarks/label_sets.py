@@ -31,6 +31,8 @@ POINTS = {  # name: how the features are scaled
     "isolet_1560": "as they are",
     "cora_features": "unit length",
 }
+DENSE = 50  # with more neighbours, only these sets
+DENSE_SETS = ("digits", "fashion_mnist_test", "letter", "shuttle", "satimage", "ssl_text")
 GRAPHS = ("cora", "pubmed", "facebook_pages", "email_eu_core", "wordnet30")
 STREAMS = ("dblp_temporal", "school_primary")
 FULL_SETS = {  # sets used with all points: the files of the set, and the number of neighbours
@@ -48,6 +50,7 @@ class LabelledGraph:
     graph: Graph
     y: np.ndarray
     splits: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    before: Graph | None = None  # with the weights that were the default in 0.1, if they differ
 
 
 def load_points(
@@ -126,6 +129,8 @@ def load_all(
     beginnings = tuple(only) if only else ("",)
     for name in ("digits", *POINTS):
         for k in neighbors if name.startswith(beginnings) else []:
+            if k > DENSE and name not in DENSE_SETS:
+                continue
             here = name == "digits" or (folder / f"{name}.npz").exists()
             yield load_points(folder, name, k, limit) if here else f"{name} k={k}"
     for name in (*GRAPHS, *STREAMS):
@@ -147,8 +152,14 @@ def load_whole(
             yield name
             continue
         X, y, _ = read_points(folder, name, limit)
-        edges = knn_edges(X, n_neighbors=default.n_neighbors, weights=default.weights)
-        yield LabelledGraph(name, Graph.from_batches(edges, n_nodes=len(y)), _number_classes(y))
+        now, before = (
+            Graph.from_batches(
+                knn_edges(X, n_neighbors=default.n_neighbors, weights=default.weights, gamma=gamma),
+                n_nodes=len(y),
+            )
+            for gamma in (8.0, 1.0)
+        )
+        yield LabelledGraph(name, now, _number_classes(y), before=before)
     for name in (*GRAPHS, *STREAMS):
         if not name.startswith(beginnings):
             continue

@@ -30,9 +30,9 @@ OWN = ("ohmlearn", "numpy", "scipy")
 SUITES = {
     "solver": ("solver", "scaling"),
     "resistances": ("resistance",),
-    "labels": ("labels", "label_cost", "scaling"),
+    "labels": ("labels", "label_cost", "events", "scaling"),
     "features": ("features",),
-    "reading": ("streams", "sparsifier", "scaling"),
+    "reading": ("streams", "sparsifier", "events", "scaling"),
 }
 
 

@@ -22,8 +22,8 @@ from benchmarks.measure import ROOT, emit, peak_mib, reset_peak, run_child, time
 
 DATA = Path(os.environ.get("OHMLEARN_DATA", ROOT.parent / "shared" / "data"))
 NEIGHBORS = 10
-SETS = {"images": ("uint8", "float32", "float64"), "clusters": ("float32", "float64")}
-SIZES = {"images": (30_000, 784), "clusters": (200_000, 20)}
+SETS = {"images": ("uint8", "float32"), "clusters": ("float32",)}
+SIZES = {"images": (20_000, 784), "clusters": (100_000, 20)}
 PACKAGES = ("ohmlearn", "scikit-learn")
 
 

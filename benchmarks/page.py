@@ -49,9 +49,9 @@ def losses(results: Results) -> str:
     lines = [
         f"Solver: {solver_tables.loss_sentence(results)}",
         *label_tables.label_losses(results),
+        *label_tables.events_losses(results),
         *stream_tables.stream_losses(results),
         *feature_tables.feature_losses(results),
-        trust_tables.suggestion_loss(results),
     ]
     return "\n".join(f"- {line}" for line in lines)
 
@@ -63,6 +63,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "label cost": label_tables.label_cost,
     "label scale": label_tables.label_scale,
     "all costs": label_tables.cost_table,
+    "events": label_tables.events_table,
     "accuracy": label_tables.accuracy,
     "passes": advice_tables.passes_table,
     "alike": advice_tables.alike_sentence,
@@ -86,8 +87,6 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "resistances": solver_tables.resistance_table,
     "pass": stream_tables.pass_table,
     "memory": stream_tables.memory_table,
-    "cores": stream_tables.cores_table,
-    "multi-class": stream_tables.multi_class_table,
     "hindsight": stream_tables.hindsight_table,
     "streams": stream_tables.stream_table,
     "edge log": stream_tables.edge_log_table,

@@ -11,10 +11,9 @@ from benchmarks.measure import ROOT, Figure
 
 FOLDER = ROOT / "benchmarks" / "results"
 SUITES = (
-    "label_cost", "labels", "advice", "trust", "scaling", "solver", "resistance", "sparsifier",
-    "hindsight", "streams", "active", "estimates", "forgetting", "edge_log",
-    "windows", "half_life", "neighbors", "multi_class", "smoothing", "features",
-    "feature_dense", "feature_scale", "cores", "serve", "reasons",
+    "label_cost", "events", "labels", "advice", "trust", "scaling", "solver", "resistance",
+    "sparsifier", "estimates", "hindsight", "streams", "forgetting", "edge_log", "neighbors",
+    "smoothing", "features", "serve", "reasons",
 )  # fmt: skip
 
 

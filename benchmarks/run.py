@@ -5,7 +5,7 @@ took. While a suite runs, its figures are in NAME.local.jsonl in ``benchmarks/re
 ``--quick`` in ``out/bench``). When it finishes, the file is renamed to NAME.jsonl. A child that
 fails becomes a line among the figures. A suite that fails leaves the earlier file unchanged, and
 the other suites still run. So does a suite during which others used more than a quarter of a core:
-its figures stay in NAME.local.jsonl.
+its figures stay in NAME.local.jsonl. ``--resume`` runs such suites again, from their beginning.
 """
 
 from __future__ import annotations
@@ -33,41 +33,51 @@ PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is part of 
 # Arguments of each suite, without and with --quick. Suites run in this order.
 SUITES: dict[str, tuple[list[str], list[str]]] = {
     "streams": ([], ["--edges=1000000", "--rounds=1"]),
-    "neighbors": ([], ["--share=0.1"]),
-    "edge_log": ([], ["--edges=1e7", "--small=200"]),
-    "serve": ([], ["--edges=1e6", "--text-edges=2e5", "--memory-edges=2e6", "--seconds=5"]),
     "sparsifier": (
         [],
         ["--neighbours=1000", "--million=1e7", "--parquet=1e6", "--flat", "1e6", "1e7"],
     ),
-    "hindsight": ([], ["--seeds=2"]),
     "resistance": (["--tol=0.5", "--epsilon=0.4"], ["--sides=100", "--tol=0.5", "--epsilon=0.4"]),
-    "solver": (["--limit=60", "--peers", *PEERS], ["--quick", "--limit=10"]),
+    "estimates": (["--seeds=2"], ["--seeds=1", "--families", "paper", "--sets", "school_primary"]),
+    "hindsight": (["--seeds=6"], ["--seeds=2"]),
+    "edge_log": (["--rounds=2"], ["--edges=1e7", "--small=200"]),
+    "serve": (["--seconds=30"], ["--edges=1e6", "--text-edges=2e5", "--memory-edges=2e6",
+                                 "--seconds=5"]),
     "label_cost": (
-        [],
+        ["--limit=120"],
         ["--points=3025", "--cases", "paper k=4500, 1 pass", "paper k=4500, 4 passes",
          "LabelSpreading k=4500, points", "LabelSpreading k=4500, stored",
          "Poisson k=4500, stored", "Diffusion k=4500, stored", "harmonic_function k=4500, stored"],
     ),
-    "advice": ([], ["--points=3025", "--draws=3", "--sets", "digits", "school_primary"]),
+    "events": ([], ["--events=2e6", "--draws=2", "--made-draws=2", "--limit=30"]),
+    "solver": (
+        ["--limit=45", "--peers", *PEERS],
+        ["--quick", "--limit=10", "--peers", *PEERS],
+    ),
+    "neighbors": ([], ["--share=0.1"]),
+    "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),
+    "advice": (["--draws=5"], ["--points=3025", "--draws=3", "--sets", "digits",
+                               "school_primary"]),
     "trust": (
-        [],
+        ["--draws=3", "--points=3000"],
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
     "reasons": (
-        [],
+        ["--explained=25"],
         ["--points=600", "--explained=5", "--cost-nodes=1e4", "--sets", "digits", "cora",
          "--auto", "digits"],
     ),
-    "forgetting": ([], ["--draws=2", "--months=2"]),
-    "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),
-    "features": ([], ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"]),
+    "forgetting": (["--draws=5", "--months=6"], ["--draws=2", "--months=2"]),
     "scaling": (
-        [],
+        ["--limit=60"],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
+    "features": (
+        ["--limit=150"],
+        ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"],
+    ),
     "labels": (
-        [],
+        ["--draws=5", "--limit=60", "--points=3000"],
         ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
          "--draws=3", "--full", "--limit=30"],
     ),

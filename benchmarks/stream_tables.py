@@ -7,15 +7,7 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.results import Results, digits, ending, memory, seconds, table
 
-# What the cases of the suite "cores" are called.
 FORMS = {"arrow": "Arrow", "csv": "CSV", "ndjson": "NDJSON"}
-CORES = {
-    "parquet": "Parquet to sparsifier",
-    "paper": "paper's graph in memory, row order",
-    "labels": "Parquet to labels, three passes",
-    "resample": "a resample alone",
-    "large": "Parquet to sparsifier, 16 rows per node",
-}
 
 
 def machine_table(results: Results) -> str:
@@ -200,63 +192,6 @@ def serve_memory_table(results: Results) -> str:
     ]  # fmt: skip
     header = ["edges", "memory", "peak so far", "kept edges", "disk"]
     return table(header, rows) if rows else "Not recorded."
-
-
-def amdahl(one: float, two: float, cores: int) -> tuple[float, float]:
-    """Return the serial share that the times on one and two threads imply, and a speed-up.
-
-    Everything that two threads lose counts as serial, also waiting for memory and for each other.
-    The speed-up is that of Amdahl's law with this share on `cores` cores.
-
-    Examples
-    --------
-    >>> amdahl(2.0, 1.0, 16)
-    (0.0, 16.0)
-    >>> share, speed = amdahl(1.0, 0.55, 10)
-    >>> f"{share:.0%}, {speed:.2f}"
-    '10%, 5.26'
-    """
-    share = 2 * two / one - 1
-    serial = max(share, 0.0)
-    return share, 1 / (serial + (1 - serial) / cores)
-
-
-def cores_table(results: Results) -> str:
-    """Wall time on one and two threads, the serial share, and the time to read the file."""
-    rows = []
-    figures = [f for case in CORES for f in results.figures("cores", case=case, threads=2)]
-    for two in figures:
-        case = {key: two[key] for key in ("case", "nodes", "edges", "ids")}
-        one = results.one("cores", work=two["work"], threads=1, **case)
-        read = results.one("cores", work="read", **case)
-        cells = [CORES[two["case"]] + (", strings" if two["ids"] == "string" else "")]
-        cells += [f"{two['nodes']:,}", f"{two['edges']:,}"]
-        cells += [seconds(f["wall_s"]) if f else "" for f in (read, one, two)]
-        cells.append(f"{two['wall_s'] / read['wall_s']:.1f}" if read else "")
-        if one:
-            share, bound = amdahl(one["wall_s"], two["wall_s"], 16)
-            cells += [f"{one['wall_s'] / two['wall_s']:.2f}", f"{100 * share:.0f}%", digits(bound)]
-        else:
-            cells += ["", "", ""]
-        more = two["cpu_s"] / one["cpu_s"] if one else None
-        rows.append([*cells, f"{more:.2f}" if more else "", memory(two["rss_peak_mib"])])
-    header = ["", "nodes", "edges", "pyarrow reads", "1 thread", "2 threads", "2 / reading",
-              "speed-up", "serial at most", "16 cores by Amdahl", "CPU time 2 / 1",
-              "memory"]  # fmt: skip
-    return table(header, rows) if rows else "Not recorded."
-
-
-def multi_class_table(results: Results) -> str:
-    """CPU time and memory of one and of three passes, by number of classes."""
-    rows = []
-    for f in results.figures("multi_class", passes=3):
-        case = {key: f[key] for key in ("stream", "classes", "threads")}
-        one = results.one("multi_class", passes=1, **case)
-        times = [seconds(one["cpu_s"]), seconds(f["cpu_s"]), digits(f["cpu_s"] / one["cpu_s"])]
-        sizes = [memory(one["rss_peak_mib"]), memory(f["rss_peak_mib"])]
-        rows.append([f["stream"], f"{f['edges']:,}", str(f["classes"]), *times, *sizes])
-    head = ["stream", "edges", "classes", "1 pass, CPU", "3 passes", "ratio"]
-    return table([*head, "memory of 1 pass", "of 3 passes"], rows)
 
 
 def stream_losses(results: Results) -> list[str]:

@@ -2,9 +2,10 @@
 
 ``python -m benchmarks.trust`` prints one JSON line per set, number of labels and way to draw them:
 the calibration error before and after calibration, the coverage of prediction sets, how often the
-interval of `accuracy_estimate_` holds the accuracy, and the accuracy with class shares and with
-each method. The other lines have the reliability over all sets, and complete graphs whose edges are
-mostly dropped. Labels are as many from each class ("stratified"), or drawn at random ("uniform").
+interval of `accuracy_estimate_` holds the accuracy, and the accuracy with class shares, with each
+method and with the defaults of version 0.1. The other lines have the reliability over all sets, and
+complete graphs whose edges are mostly dropped. Labels are as many from each class ("stratified"),
+or drawn at random ("uniform").
 All figures are means over draws and are measured on the unlabelled nodes.
 """
 
@@ -29,6 +30,7 @@ METHODS_AT = (5, 20)  # labels of each class for which the methods are compared
 DRAWS = ("stratified", "uniform")
 LARGE, HUGE = 15_000, 100_000  # larger sets, by number of nodes, have three draws, or one
 ALPHA = 0.1
+FIRST: dict[str, Any] = {"method": "harmonic", "calibration": None}  # the defaults of 0.1
 BINS = 15
 DENSE = ("digits", "satimage")
 Bins = np.ndarray  # rows: number of nodes, sum of probabilities, number of right labels
@@ -145,8 +147,12 @@ def on_graph(data: LabelledGraph, per_class: int, how: str, draws: int) -> tuple
         figure["error_true_shares"] = calibration_error(draw.bins(shared))
         figure["true_shares"] = float(draw.right(shared).mean())
         figure["labels_shares"] = float(draw.right(fit(class_prior="labels")).mean())
+        old = HFSClassifier(epsilon=None, random_state=0, **FIRST)
+        old.fit_edges(data.before or data.graph, draw.given)
+        figure["first"] = float(draw.right(old).mean())
+        figure["error_first"] = calibration_error(draw.bins(old))
         compared = per_class in METHODS_AT and how == "stratified"
-        for method in ("restart", "auto") if compared else ():
+        for method in ("harmonic", "restart") if compared else ():
             figure[method] = float(draw.right(fit(method=method)).mean())
         figures.append(figure)
     return mean_figure(figures), pooled / pooled[0, 0].sum()

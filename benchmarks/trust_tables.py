@@ -10,6 +10,7 @@ from benchmarks.measure import Figure
 from benchmarks.results import Results, table
 from benchmarks.trust import DRAWS, METHODS_AT, PER_CLASS
 
+CLEAR = 0.3  # points of accuracy by which a set is won or lost
 HOW = {"stratified": "equal per class", "uniform": "at random"}
 
 
@@ -87,9 +88,29 @@ def _change(found: list[Figure], key: str) -> str:
     return f"{mean:.1f} ({least:+.0f} {worst}, {most:+.0f} {best})"
 
 
+def defaults_table(results: Results) -> str:
+    """Accuracy and calibration error with the defaults of version 0.1 and with those of now."""
+    rows = []
+    for how in DRAWS:
+        for labels in PER_CLASS:
+            found = [f for f in _sets(results, labels=labels, drawn=how) if "first" in f]
+            gains = sorted((100 * (f["accuracy"] - f["first"]), f["set"]) for f in found)
+            if not gains:
+                continue
+            won, lost = (sum(sign * gain > CLEAR for gain, _ in gains) for sign in (1, -1))
+            means = [f"{100 * _mean(found, key):.1f}" for key in ("first", "accuracy")]
+            worst = f"{gains[0][0]:+.1f} {gains[0][1]}"
+            errors = [f"{_mean(found, key):.3f}" for key in ("error_first", "error")]
+            counts = f"{won} of {len(gains)}, {lost}"
+            rows.append([HOW[how], str(labels), *means, counts, worst, *errors])
+    head = ["labels drawn", "per class", "0.1", "now", "sets won, lost", "worst set",
+            "calibration error, 0.1", "now"]  # fmt: skip
+    return table(head, rows)
+
+
 def methods_table(results: Results) -> str:
     """Accuracy of each method on each set, and the mean."""
-    ways = ("accuracy", "restart", "auto")
+    ways = ("harmonic", "restart", "accuracy")
     rows, cells = [], []
     for name in dict.fromkeys(f["set"] for f in _sets(results)):
         one = {n: results.one("trust", case="sets", set=name, labels=n, drawn="stratified")
@@ -100,7 +121,7 @@ def methods_table(results: Results) -> str:
     if rows:
         means = np.mean(cells, axis=0)
         rows.append([f"mean of {len(rows)}", *(f"**{mean:.1f}**" for mean in means)])
-    names = {"accuracy": "harmonic", "restart": "restart", "auto": "auto"}
+    names = {"harmonic": "harmonic", "restart": "restart", "accuracy": "auto"}
     return table(["set", *(f"{n}: {names[way]}" for n in METHODS_AT for way in ways)], rows)
 
 
@@ -119,31 +140,6 @@ def complete_table(results: Results) -> str:
         "estimated", "interval holds it", "90% sets hold the class",
     ]  # fmt: skip
     return table(head, rows)
-
-
-def labels_table(results: Results) -> str:
-    """Accuracy after so many labels that were chosen, and what choosing them costs."""
-    found = [f for f in results.figures("active") if f["set"].startswith("mean of")]
-    shown = ("10", "20", "30", "50", "100")
-    head = ["labels chosen", *shown, "labels for the accuracy of 100 random ones", "CPU s", "MiB"]
-    rows = [
-        [
-            f["method"], *(f"{f['accuracy'][n]:.1f}" for n in shown),
-            f"{f['labels_needed']:.0f}", f"{f['cpu_s']:.1f}", f"{f['memory_mib']:.0f}",
-        ]
-        for f in found
-    ]  # fmt: skip
-    return table(head, rows)
-
-
-def large_sentence(results: Results) -> str:
-    """What suggestions on a large graph cost."""
-    f = results.one("active", set="large")
-    return (
-        f"{f['suggestions']} suggestions on a random graph with {f['nodes']:,} nodes and "
-        f"{f['edges']:,} edges take {f['wall_s']:.0f} s on {f['threads']} threads and "
-        f"{f['rss_peak_mib'] / 1024:.1f} GiB."
-    )
 
 
 def estimates_table(results: Results) -> str:
@@ -181,24 +177,13 @@ def stability_table(results: Results) -> str:
     return table(["set", "edges kept", "labels changed", "expected", "correlation"], rows)
 
 
-def suggestion_loss(results: Results) -> str:
-    """Where peers suggest labels at less cost."""
-    found = {f["method"]: f for f in results.figures("active") if f["set"].startswith("mean of")}
-    ours, peer = (found.get(name, {}).get("cpu_s", 0.0) for name in ("suggested", "V-opt"))
-    return (
-        f"Suggestions: on graphs of up to 22,000 nodes, choosing 100 nodes takes {ours:.1f} CPU s, "
-        f"graphlearning's V-opt {peer:.1f} s, with about the same memory."
-    )
-
-
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "calibration": calibration_means,
     "calibration of sets": calibration_sets,
     "class shares": class_shares,
     "methods": methods_table,
+    "defaults before": defaults_table,
     "calibration of complete graphs": complete_table,
-    "accuracy per label": labels_table,
-    "large suggestions": large_sentence,
     "estimates": estimates_table,
     "estimate cost": estimate_cost,
     "stability": stability_table,

@@ -54,7 +54,7 @@ class Crew {
   }
 
  private:
-  // Some 150 microseconds, about what it takes to wake a thread; measured by benchmarks/cores.py.
+  // Some 150 microseconds, about what it takes to wake a thread.
   static constexpr int kSpins = 6000;
 
   static void pause() {

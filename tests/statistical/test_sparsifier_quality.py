@@ -1,9 +1,7 @@
 """For every family and order, H has the components and bridges of G and reaches epsilon.
 
 Seeds are fixed. ``benchmarks/calibration.py`` measures how often a correct program would fail with
-other seeds; see docs/calibration.md. ``benchmarks/half_life.py`` measures a mean epsilon of 0.2 to
-0.41 of fading edges over all families and half-lives at 18 rows per node, with a standard deviation
-of a tenth of that, where the limit is 0.8.
+other seeds; see docs/calibration.md.
 """
 
 import math
@@ -24,8 +22,6 @@ from benchmarks.families import (
     Family,
     Ruler,
 )
-from benchmarks.half_life import repeat
-from benchmarks.windows import make_stream
 from ohmlearn import Graph, StreamingSparsifier, gallery
 
 EPSILON = 0.8
@@ -204,6 +200,13 @@ def test_expected_laplacian_is_that_of_the_graph(scheme):
 
 
 # Edges that fade.
+def repeat(family: Family, seed: int) -> tuple[Any, Any, Any]:
+    """Return the edges of a family again and again, each time in another order."""
+    parts = [family.stream("random", 20 * seed + copy) for copy in range(20)]
+    u, v, w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return u, v, w
+
+
 @pytest.mark.parametrize("share", [1 / 3, 1 / 33])
 @pytest.mark.parametrize("name", ["blocks", "attachment"])
 def test_quality_of_fading_edges(name: str, share: float) -> None:
@@ -244,6 +247,67 @@ def test_fading_weights_are_right_on_average() -> None:
 
 
 # Windows.
+def make_stream(name: str, seed: int) -> tuple[int, Any, Any, Any]:
+    """Return the edges of a family in random order, or one of the streams made for windows."""
+    if name in FAMILIES:
+        family = FAMILIES[name]()
+        return family.graph.n_nodes, *family.stream(family.orders[0], seed)
+    random = np.random.default_rng(seed)
+    make = {"drift": _drift, "bursts": _bursts, "then a ring": _ring, "then a ladder": _ladder}
+    u, v = make.get(name, _two_halves)(random)
+    if name.endswith("bridge"):  # three edges between the halves, within a tenth of the stream
+        at = random.integers(0, len(u) // 10, 3)
+        at = at if name == "oldest bridge" else len(u) - at
+        u, v = np.insert(u, at, [0, 1, 2]), np.insert(v, at, [200, 201, 202])
+    return 400, u.astype(np.int32), v.astype(np.int32), np.ones(len(u))
+
+
+def _two_halves(random: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+    u, v = np.triu_indices(200, 1)
+    order = random.permutation(2 * len(u))
+    return np.append(u, u + 200)[order], np.append(v, v + 200)[order]
+
+
+def _drift(random: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+    """Four groups; now and then some nodes change their group."""
+    group, parts = np.arange(400) // 100, []
+    for _ in range(40):
+        group[random.integers(0, 400, 10)] = random.integers(0, 4, 10)
+        u, v = random.integers(0, 400, (2, 10_000))
+        inside = (u != v) & ((group[u] == group[v]) | (random.random(10_000) < 0.01))
+        parts.append((u[inside], v[inside]))
+    u, v = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    return u, v
+
+
+def _bursts(random: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+    """Four groups, which are active one after the other, with a few edges to all nodes."""
+    parts = []
+    for group in range(4):
+        u, v = np.triu_indices(100, 1)
+        order = random.permutation(len(u))
+        start = random.integers(0, 400, 30)
+        parts.append((u[order] + 100 * group, v[order] + 100 * group))
+        parts.append((start, (start + 1 + random.integers(0, 399, 30)) % 400))
+    u, v = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    return u, v
+
+
+def _ring(
+    random: np.random.Generator, steps: tuple[int, ...] = (1, 2, 3)
+) -> tuple[NDArray[np.int64], ...]:
+    """Random pairs; in the last fifth, near neighbours on a ring, and 20 long edges at first."""
+    u = random.integers(0, 400, 150_000)
+    far, near = random.integers(1, 400, len(u)), random.choice(steps, len(u))
+    near[random.integers(120_000, 123_000, 20)] = random.integers(1, 400, 20)
+    return u, (u + np.where(np.arange(len(u)) < 120_000, far, near)) % 400
+
+
+def _ladder(random: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+    """Like _ring; opposite nodes are neighbours, so it is a strip of two rows, twisted once."""
+    return _ring(random, (1, 200))
+
+
 STREAMS = (
     "barbell", "6 decades", "drift", "oldest bridge", "newest bridge", "bursts",
     "then a ring", "then a ladder",
