@@ -1,6 +1,7 @@
 #include "solver/ordering.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <limits>
@@ -66,6 +67,22 @@ std::vector<std::int32_t> bfs_order(const CsrView& graph) {
     while (head < order.size()) append_neighbours(graph, order[head++], seen, order);
   }
   return order;
+}
+
+void sort_by_length(const CsrView& graph, std::vector<std::int32_t>& order) {
+  constexpr std::int64_t kWindow = 1 << 12;
+  constexpr std::int64_t kLongest = 255;  // in longer rows a wrong guess does not matter
+  const auto length = [&](std::int32_t node) {
+    return std::min(kLongest, graph.indptr[node + 1] - graph.indptr[node]);
+  };
+  const std::vector<std::int32_t> before = order;
+  for (std::int64_t begin = 0; begin < graph.n; begin += kWindow) {
+    const std::int64_t end = std::min<std::int64_t>(graph.n, begin + kWindow);
+    std::array<std::int64_t, kLongest + 2> place{begin};
+    for (std::int64_t k = begin; k < end; ++k) ++place[length(before[k]) + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    for (std::int64_t k = begin; k < end; ++k) order[place[length(before[k])]++] = before[k];
+  }
 }
 
 namespace {

@@ -24,6 +24,9 @@ bool numbers_are_scattered(const CsrView& graph);
 // order[k] = node numbered k; components follow one another.
 std::vector<std::int32_t> bfs_order(const CsrView& graph);
 
+// Sorts rows by their lengths, within windows that keep numbers local. A processor then guesses where a row ends.
+void sort_by_length(const CsrView& graph, std::vector<std::int32_t>& order);
+
 // Cuts a large graph into pieces that can be eliminated side by side, by nested dissection.
 //
 // The pieces are numbered as in a binary tree: separators are 1 (the last to be eliminated), 2 and 3, and so on; the

@@ -105,6 +105,7 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
       plan_ = Method::cholesky;
       plan_reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
     }
+    if (plan_ != Method::cholesky) sort_by_length(graph_, matrix_.order);
     Crew crew(options_.threads);
     matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order), crew);
     if (plan_ == Method::cholesky) use_factor();
