@@ -261,6 +261,22 @@ def test_damage_is_found(tmp_path):
     assert result.stderr.startswith(f"Error: {file}")
 
 
+@pytest.mark.parametrize("content", [b"", b"other" * 2000, None])
+def test_damage_of_the_database_is_named(tmp_path, content):
+    folder = tmp_path / "live"
+    service = Service(folder)
+    service.start()
+    service.submit(RawBatch(np.arange(10), np.arange(1, 11))).result()
+    service.stop()
+    file = folder / "service.sqlite"
+    file.write_bytes(file.read_bytes()[:9000] if content is None else content)
+    for args in (("--check",), ("--port", "0"), ("--backup", tmp_path / "copy")):
+        result = invoke("serve", folder, *args)
+        assert result.exit_code == 2
+        assert f"{file} is" in result.stderr
+        assert "restore it from a copy" in result.stderr
+
+
 # The runner, in this process.
 
 
