@@ -74,9 +74,9 @@ def exact_sentence(results: Results) -> str:
     sums, removed = (max(f[key] for f in found) for key in ("sum_error", "removal_error"))
     return (
         f"For all {n_nodes} nodes, contributions add up to the margin with a relative error of at "
-        f"most {sums:.0e}, and the margin without the first label is that of a solve without it "
-        f"with an error of at most {removed:.0e}. Of {changes} sets in `changes_if`, "
-        f"{confirmed:.0f} gave the node another label in a fresh model."
+        f"most {sums:.0e}, and the margin without the first label is that of a solve without it, "
+        f"all else held, with an error of at most {removed:.0e}. Of {changes} sets in "
+        f"`changes_if`, {confirmed:.0f} gave the node another label in a fresh model."
     )
 
 

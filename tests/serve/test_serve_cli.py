@@ -213,6 +213,8 @@ USAGE = [
         "--ssl-certfile empty and its key cannot be used",
     ),
     (("other",), "is not the folder of a service and has other files, such as a.txt"),
+    (("F", "--features", "empty"), "empty: is empty"),
+    (("F", "--features", "people.csv"), "in --read-features node=...; the columns are 'age'"),
     (("F", "--host", "no.such.host.invalid", "--token-file", "tokens"), "is not a name or address"),
 ]
 
@@ -223,6 +225,7 @@ def test_wrong_usage(tmp_path, monkeypatch, args, message):
     Path("empty").write_text("")
     Path("empty").chmod(0o600)
     Path("tokens").write_text(f"read {WRITE}\n")
+    Path("people.csv").write_text("age,city\n3,Rome\n")
     Path("tokens").chmod(0o600)
     Path("other").mkdir()
     Path("other/a.txt").write_text("")
@@ -230,6 +233,7 @@ def test_wrong_usage(tmp_path, monkeypatch, args, message):
     assert result.exit_code == 2
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.output
+    assert "--features" not in args or not Path("F").exists()
 
 
 def test_a_port_in_use(tmp_path):
@@ -255,6 +259,22 @@ def test_damage_is_found(tmp_path):
     result = invoke("serve", tmp_path / "live", "--check")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: {file}")
+
+
+@pytest.mark.parametrize("content", [b"", b"other" * 2000, None])
+def test_damage_of_the_database_is_named(tmp_path, content):
+    folder = tmp_path / "live"
+    service = Service(folder)
+    service.start()
+    service.submit(RawBatch(np.arange(10), np.arange(1, 11))).result()
+    service.stop()
+    file = folder / "service.sqlite"
+    file.write_bytes(file.read_bytes()[:9000] if content is None else content)
+    for args in (("--check",), ("--port", "0"), ("--backup", tmp_path / "copy")):
+        result = invoke("serve", folder, *args)
+        assert result.exit_code == 2
+        assert f"{file} is" in result.stderr
+        assert "restore it from a copy" in result.stderr
 
 
 # The runner, in this process.

@@ -146,6 +146,8 @@ def test_kernel_weights_over_all_of_float():
         (lambda: knn_edges(np.zeros((4, 2)), n_neighbors=1.5), "n_neighbors must be an integer"),
         (lambda: knn_edges([[0.0], [np.nan]], n_neighbors=1), r"X\[1, 0\] = nan"),
         (lambda: knn_edges([[0.0], [1e200]], n_neighbors=1), "scale X down"),
+        (lambda: knn_edges([[0.0], [1e-160]], n_neighbors=1), "scale X up"),
+        (lambda: kernel_edges(np.float32([[0.0], [1e-20]])), "squared distances fall below"),
         (lambda: knn_edges(np.zeros((4, 2)), n_neighbors=1, weights="x"), "weights must be one of"),
         (lambda: kernel_edges(np.zeros((4, 2)), kernel="poly"), "kernel must be one of"),
         (lambda: kernel_edges(np.zeros((4, 2)), gamma=0), "gamma must be a number in"),

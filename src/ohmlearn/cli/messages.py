@@ -21,6 +21,7 @@ ALIASES = {
     "random_state": "seed",
     "window": "horizon",
     "sample_weight": "label_weight_col",
+    "node_col": "feature_node_col",
 }
 # Values of Python, as KEY=VALUE has them, and as some options have them.
 WORDS = {"True": "yes", "False": "no", "None": "none"}
@@ -114,7 +115,7 @@ def option_style(command: click.Command | None) -> Style:
             flags |= {name: f"{flag} {key}=" for key, (name, *_) in keys.items()}
 
     def write(mention: Mention) -> str:
-        flag = flags.get(ALIASES.get(mention.name)) or flags.get(mention.name)
+        flag = flags.get(mention.name) or flags.get(ALIASES.get(mention.name))
         if flag is None:
             return python_style(mention)
         if mention.plain in (None, "...") or flag[-1] not in " =":

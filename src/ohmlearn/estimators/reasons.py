@@ -38,7 +38,8 @@ class LabelReason(NamedTuple):
     fraction : float
         The contribution divided by the margin.
     if_removed : float
-        The margin without this label; NaN if its leave-one-out score is not known.
+        The margin without this label; the counts of classes, gamma times the number of labels and
+        the calibration stay as they are. NaN if its leave-one-out score is not known.
     distance : int or None
         Number of edges to the label; None if it is not known, as the edges were not all kept.
     """

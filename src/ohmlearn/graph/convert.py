@@ -58,10 +58,10 @@ def raise_asymmetric(entries: BothDirections) -> NoReturn:
     gap = scipy.sparse.triu(abs(one_way - one_way.T) - slack * one_way.maximum(one_way.T)).tocoo()
     at = int(np.argmax(gap.data > 0))
     i, j = gap.row[at], gap.col[at]
-    there, back = entries.entry.format(i, j), entries.entry.format(j, i)
+    there, back = (f"{entries.entry.format(*at)} is {one_way[at]:.12g}" for at in ((i, j), (j, i)))
     raise ValueError(
-        f"both directions of an edge must have the same weight, but {there} is {one_way[i, j]:g} "
-        f"and {back} is {one_way[j, i]:g}; {entries.remedy}"
+        f"both directions of an edge must have the same weight, but {there} and {back}; "
+        f"{entries.remedy}"
     )
 
 

@@ -140,10 +140,12 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 def check_span(widest: float, n_features: int, squares: np.dtype[Any]) -> None:
     """Refuse points whose squared distances a dtype cannot hold."""
-    if not widest <= math.sqrt(float(np.finfo(squares).max) / 2 / n_features):
+    about = np.finfo(squares)
+    too_small = 0.0 < widest < math.sqrt(float(about.tiny / about.eps))
+    if too_small or not widest <= math.sqrt(float(about.max) / 2 / n_features):
+        what, way = ("fall below the least", "up") if too_small else ("pass the largest", "down")
         raise InputError(
-            f"{Param('X')} spans {widest:g}: squared distances pass the largest {squares}; scale "
-            f"X down"
+            f"{Param('X')} spans {widest:g}: squared distances {what} {squares}; scale X {way}"
         )
 
 

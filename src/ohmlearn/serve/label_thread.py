@@ -86,7 +86,9 @@ class Labeller(Worker):
     poll_seconds = 0.1
     retry_seconds = 2.0
 
-    def __init__(self, folder: Folder, follower: LogFollower, settings: Settings) -> None:
+    def __init__(
+        self, folder: Folder, follower: LogFollower, settings: Settings, features: LiveFeatures
+    ) -> None:
         super().__init__("labeller")
         self._folder, self._database = folder, folder.database
         self._nodes: NodeTable = folder.log.nodes
@@ -101,7 +103,7 @@ class Labeller(Worker):
             n_jobs=settings.n_jobs,
             **settings.model,
         )
-        self.features = LiveFeatures(self._database, **settings.features)
+        self.features, features.database = features, folder.database
         self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
         self.labels_version = self._database.get("labels_version")

@@ -41,14 +41,14 @@ class LiveFeatures:
 
     def __init__(
         self,
-        database: Database,
         path: str | None = None,
         node_col: str | int | None = None,
         columns: list[str] | None = None,
         refused: str = "",
         model: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._database, self._columns, self._refused, self.model = database, columns, refused, model
+        self._columns, self._refused, self.model = columns, refused, model
+        self.database: Database  # with the rows that are posted; set when the folder is open
         self._guard = threading.Lock()
         self._types: Types | None = None  # None until they are needed
         self._version: tuple[int, str | None] | None = None
@@ -65,9 +65,9 @@ class LiveFeatures:
 
     def current(self, id_kind: str | None) -> NodeFeatures | None:
         """Return the features of now, None if there are none; for the thread that answers."""
-        version = self._database.get("features_version"), id_kind
+        version = self.database.get("features_version"), id_kind
         if version != self._version:
-            rows = self._database.features()
+            rows = self.database.features()
             table = self._join([one for one in rows if convert_id(one[0], id_kind) is not None])
             if table is not None and self._refused:
                 raise InputError(self._refused)
@@ -81,9 +81,9 @@ class LiveFeatures:
             raise Refused(400, self._refused)
         with self._guard:
             if self._types is None:
-                self._types = _types_of(self._join(self._database.features()))
+                self._types = _types_of(self._join(self.database.features()))
             types = _check(rows, self._types)
-            count = self._database.put_features(rows)
+            count = self.database.put_features(rows)
             self._types = types if all(rows.values()) else None  # perhaps all are deleted
         return count
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,12 +62,16 @@ class Folder:
             given = {"epsilon": LABEL_EPSILON, "random_state": 0, **given}
         self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)
         self.log.open_for_writing()  # refuses a second process
+        file = self.path / DATABASE
         try:
-            self.database = Database(self.path / DATABASE)
-            self.event_id = self.database.keep_column("event_id", settings.event_id)
-            self.weight = read_weight(self.database.keep_column("weight", settings.weight))
-            # Ids of batches that were never acknowledged; see database.py.
-            self.database.forget_after(self.log.n_durable)
+            if self.log.n_operations > 0:
+                _require_database(file)
+            with _naming_damage(file):
+                self.database = Database(file)
+                self.event_id = self.database.keep_column("event_id", settings.event_id)
+                self.weight = read_weight(self.database.keep_column("weight", settings.weight))
+                # Ids of batches that were never acknowledged; see database.py.
+                self.database.forget_after(self.log.n_durable)
         except BaseException:
             self.log.close()
             raise
@@ -97,6 +103,17 @@ class Folder:
             self.database.close()
 
 
+@contextmanager
+def _naming_damage(file: Path) -> Iterator[None]:
+    """Raise LogError if SQLite finds that a file is damaged."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise  # a full disk, or a lock
+        raise LogError(f"{file} is damaged: {error}; restore it from a copy") from None
+
+
 def _refuse_other(path: Path, given: dict[str, Any]) -> None:
     """Refuse settings that differ from those with which the folder was made."""
     stored = Manifest.read(path / LOG).sparsifier
@@ -115,8 +132,14 @@ def _in_seconds(name: str, value: Any) -> Any:
 
 
 def _require_service(path: Path) -> None:
-    if not is_log(path / LOG) or not (path / DATABASE).exists():
-        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+    if not is_log(path / LOG):
+        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log")
+    _require_database(path / DATABASE)
+
+
+def _require_database(file: Path) -> None:
+    if not (file.exists() and file.stat().st_size > 0):
+        raise LogError(f"{file} is missing or empty; restore it from a copy of the folder")
 
 
 def check_folder_contents(path: str | Path) -> dict[str, Any]:
@@ -134,10 +157,11 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
         raise LogError(
             f"{path / LOG}: {n_edges} edges were read, but there should be {live.n_edges}"
         )
-    with closing(Database(path / DATABASE, is_read_only=True)) as database:
+    file = path / DATABASE
+    with _naming_damage(file), closing(Database(file, is_read_only=True)) as database:
         said = database.check()
         if said != "ok":
-            raise ValueError(f"{path / DATABASE} is damaged: {said}; restore it from a copy")
+            raise sqlite3.DatabaseError(said)
         facts: dict[str, Any] = {
             "n_edges": n_edges,
             "n_nodes": log.n_nodes,
@@ -189,7 +213,8 @@ def _copy(path: Path, target: Path) -> None:
         shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
         shutil.copyfile(journal, copy / journal.name)
 
-    with closing(Database(path / DATABASE)) as database:
+    file = path / DATABASE
+    with _naming_damage(file), closing(Database(file)) as database:
         database.copy_to(target / DATABASE, copy_first)
     for file in source.glob("*.*"):
         if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
