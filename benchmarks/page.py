@@ -134,6 +134,7 @@ def main() -> None:
         print(target)
     from benchmarks import plots
 
+    (places[PAGE].parent / "images").mkdir(exist_ok=True)
     for path in plots.draw_all(results, places[PAGE].parent / "images"):
         print(path)
 
