@@ -137,7 +137,7 @@ build/docs/current: $(SOURCES) $(NATIVE) docs/api.rst
 
 # pyamgcl has no wheels and needs the Boost headers: without them it is named as missing.
 $(BENCH)/installed: $(BENCH)/created $(NATIVE) $(SOURCES) benchmarks/requirements.txt
-	$(BENCH)/bin/pip install -q ".[plot]" -r benchmarks/requirements.txt
+	$(BENCH)/bin/pip install -q ".[plot,files,serve]" -r benchmarks/requirements.txt
 	$(BENCH)/bin/python -c "import pyamgcl" 2>/dev/null || { \
 	$(BENCH)/bin/pip install -q pybind11 wheel "setuptools<81" && \
 	$(BENCH)/bin/pip install -q --no-build-isolation pyamgcl; } || echo "pyamgcl is not there"

@@ -74,10 +74,16 @@ def describe() -> Figure:
 
 
 def _commit() -> str:
-    """Return the commit that is checked out, with a plus sign if files of it were changed."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    """Return the commit that is checked out, with a plus sign if its code was changed."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    changed = _git("status", "--porcelain", "--", "src", "cpp", "benchmarks/*.py")
+    return commit + "+" * bool(changed) if commit else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -104,7 +105,13 @@ def fill(text: str, results: Results) -> str:
 
     def put(found: re.Match[str]) -> str:
         begin, name, end = found.groups()
-        return f"{begin}\n{BLOCKS[name](results)}\n\n{end}"
+        block = BLOCKS[name]
+        try:
+            filled = block(results)
+        except (LookupError, ValueError, ZeroDivisionError) as error:
+            print(f"not filled: {name}: {error!r}", file=sys.stderr)
+            filled = "Not measured."
+        return f"{begin}\n{filled}\n\n{end}"
 
     return BLOCK.sub(put, text)
 
@@ -127,6 +134,7 @@ def main() -> None:
         print(target)
     from benchmarks import plots
 
+    (places[PAGE].parent / "images").mkdir(exist_ok=True)
     for path in plots.draw_all(results, places[PAGE].parent / "images"):
         print(path)
 

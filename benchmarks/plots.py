@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,11 @@ def draw_all(results: Results, folder: Path) -> list[Path]:
     }
     paths = []
     for name, draw in drawn.items():
-        figure = draw(results)
+        try:
+            figure = draw(results)
+        except (LookupError, ValueError) as error:
+            print(f"not drawn: {name}: {error!r}", file=sys.stderr)
+            figure = None
         if figure is not None:
             figure_to_png(figure, folder / name, dpi=90)
             paths.append(folder / name)

@@ -105,7 +105,7 @@ def main() -> int:
     journal = folder / "finished.local.txt"
     finished = journal.read_text().split() if options.resume and journal.exists() else []
     journal.write_text("".join(f"{name}\n" for name in finished))
-    failed = []
+    failed, start = [], time.perf_counter()
     for name in SUITES:  # in the order of SUITES, not of the options
         if name not in options.only or name in finished:
             continue
@@ -114,6 +114,7 @@ def main() -> int:
                 lines.write(f"{name}\n")
         else:
             failed.append(name)
+    print(f"all suites: {(time.perf_counter() - start) / 60:.0f} minutes", file=sys.stderr)
     if failed:
         print(f"failed: {' '.join(failed)}; --resume runs them again", file=sys.stderr)
     return 1 if failed else 0

@@ -46,7 +46,7 @@ def ten_table(results: Results) -> str:
         _row("Memory to label 20 M events between names, from a file",
              *_events(results, "rss_peak_mib"), memory),
         _row("Calibration error, 5 labels per class", _mean(trust, "error"),
-             _named(_mean(trust, "error_before"), "soft maximum of the scores"),
+             _named(_mean(trust, "error_before"), "the same scores, not calibrated"),
              lambda value: f"{value:.3f}"),
         _row("Laplacian system, grid 1000²", *_solvers(results, solver, 1), seconds),
         _row("The same with 16 right-hand sides", *_solvers(results, solver, 16), seconds),

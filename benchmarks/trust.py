@@ -25,7 +25,7 @@ from benchmarks.label_sets import LabelledGraph, load_whole, read_points
 from benchmarks.measure import Figure, emit
 from ohmlearn import HFSClassifier
 
-PER_CLASS = (5, 10, 20)
+PER_CLASS = (5, 20)
 METHODS_AT = (5, 20)  # labels of each class for which the methods are compared
 DRAWS = ("stratified", "uniform")
 LARGE, HUGE = 15_000, 100_000  # larger sets, by number of nodes, have three draws, or one
