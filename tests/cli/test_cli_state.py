@@ -398,7 +398,7 @@ def test_a_file_that_has_grown_is_refused(days: list[Path], known: Path, state: 
         file.write("n1,n2,1\n")
     found = refuse("label", *command)
     assert f"it has grown since {state} has read it, from {size:,} to {size + 8:,}" in found.stderr
-    assert "give a file with only the new edges" in found.stderr
+    assert "give only the new edges" in found.stderr
     assert state.read_bytes() == content
     write_edges(days[0], 7)  # another file of the same name
     succeed("label", *command, said=f"{state} has read another day0.csv before")

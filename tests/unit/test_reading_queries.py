@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ohmlearn import read_edges
+from ohmlearn import NodeFeatures, StateFile, read_edges, read_features
+from ohmlearn.errors import OhmWarning
 from ohmlearn.reading import SourceError
 
 pa = pytest.importorskip("pyarrow")
@@ -159,3 +160,107 @@ def test_ids_without_a_character_are_missing(missing, end, is_coded):
         list(read_edges(table))
     stream = read_edges(table, on_bad="skip")
     assert (sum(len(batch.u) for batch in stream), stream.n_bad) == (2, 1)
+
+
+def write_delta(folder, table, **options):
+    pytest.importorskip("deltalake").write_deltalake(folder, table, **options)
+
+
+def make_iceberg(folder, table):
+    """Return a table of Iceberg with two snapshots; the second has the rows of the first, too."""
+    pytest.importorskip("sqlalchemy")
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+    uri = {"uri": f"sqlite:///{folder / 'c.db'}", "warehouse": f"file://{folder}"}
+    catalog = catalogs.SqlCatalog("here", **uri)
+    catalog.create_namespace("graph")
+    lake = catalog.create_table("graph.edges", schema=table.schema)
+    lake.append(table[:70_000])
+    lake.append(table[70_000:])
+    return lake, catalog
+
+
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}], ids=str)
+def test_tables_of_delta(table, path, tmp_path, options):
+    """Also by path; a row that a later version does not have is not read."""
+    write_delta(tmp_path, table[:70_000])
+    write_delta(tmp_path, table[70_000:], mode="append")
+    lake = pytest.importorskip("deltalake").DeltaTable(tmp_path)
+    expected = sorted(edges_of(path, **options)[0])
+    for source in (lake, str(tmp_path)):
+        found, stream, n_batches = edges_of(source, **options)
+        assert (sorted(found), stream.rereadable, n_batches > 1) == (expected, True, True)
+    lake.delete("amount <= 5")
+    assert lake.version() == 2
+    pinned = list(stream)  # of version 1
+    expected = sorted(edges_of(path, where="amount > 5")[0])
+    assert sorted(edges_of(lake)[0]) == sorted(edges_of(tmp_path)[0]) == expected
+    assert sum(len(batch.u) for batch in pinned) == len(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}], ids=str)
+def test_tables_of_iceberg(table, path, tmp_path, options):
+    lake, catalog = make_iceberg(tmp_path, table)
+    expected = sorted(edges_of(path, **options)[0])
+    for source in (
+        lake,
+        lake.scan(),
+        lake.scan(selected_fields=("src", "dst", "weight", "amount")),
+    ):
+        found, stream, _ = edges_of(source, **options)
+        assert (sorted(found), stream.rereadable) == (expected, True)
+    first, _, _ = edges_of(lake.scan(snapshot_id=lake.history()[0].snapshot_id), **options)
+    rows = (table["amount"].to_numpy() > 15)[:70_000] if options else np.ones(70_000)
+    assert len(first) == rows.sum()
+    pinned = read_edges(lake)
+    catalog.load_table("graph.edges").delete("amount <= 5")
+    lake.refresh()
+    assert sum(len(batch.u) for batch in pinned) == N_ROWS
+    expected = sorted(edges_of(path, where="amount > 5")[0])
+    assert sorted(edges_of(lake)[0]) == sorted(edges_of(lake.scan("amount > 5"))[0]) == expected
+
+
+def test_tables_of_delta_and_iceberg_are_features(tmp_path):
+    nodes = pa.table({"id": ["ann", "bob"], "age": [30, 40]})
+    write_delta(tmp_path / "delta", nodes)
+    lake = pytest.importorskip("deltalake").DeltaTable(tmp_path / "delta")
+    iceberg, _ = make_iceberg(tmp_path, nodes)
+    for features in (
+        NodeFeatures.from_table(lake),
+        NodeFeatures.from_table(iceberg),
+        read_features(tmp_path / "delta"),
+    ):
+        assert (features.names, features.ids.tolist()) == (["age"], ["ann", "bob"])
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_state_records_the_version(tmp_path, kind):
+    """The same version counts once; a later one is refused: its first rows would count twice."""
+    table = pa.table({"src": ["a", "b", "c"], "dst": ["b", "c", "d"], "day": [1, 1, 2]})
+    if kind == "delta":
+        deltalake = pytest.importorskip("deltalake")
+        write_delta(tmp_path / "t", table)
+        lake, later = deltalake.DeltaTable(tmp_path / "t"), "from version 0 to version 1"
+    else:
+        lake, _ = make_iceberg(tmp_path, table)
+        later = "from snapshot [0-9]+ to snapshot [0-9]+"
+    state = tmp_path / "m.ohm"
+    known = {"a": "x", "d": "y"}
+    model = StateFile(state, random_state=0).update(lake, known)
+    (entry,) = model.kept_.sources
+    assert entry["version"] == ("version 0" if kind == "delta" else f"snapshot {newest(lake)}")
+    assert StateFile(state).update(lake).kept_.n_edges_seen == 3
+    if kind == "delta":
+        assert StateFile(state).update(tmp_path / "t").kept_.n_edges_seen == 3
+        write_delta(tmp_path / "t", table[:1], mode="append")
+        lake = str(tmp_path / "t")
+    else:
+        lake.append(table[:1])
+        chosen = lake.scan("day = 2")
+        with pytest.warns(OhmWarning, match="edges that are in both count twice"):
+            StateFile(state).update(chosen)  # its user has chosen rows
+    with pytest.raises(SourceError, match=f"it has grown since .*m.ohm has read it, {later}"):
+        StateFile(state).update(lake)
+
+
+def newest(lake):
+    return lake.current_snapshot().snapshot_id

@@ -199,7 +199,7 @@ def refuse_other_graph(given: object, needed: str) -> NoReturn:
 
 def is_table(given: object) -> bool:
     """Whether an object is a table that `ArrowObject` reads."""
-    others = ("dataset", "scanner", "lazy frame", "connection")
+    others = ("dataset", "scanner", "lazy frame", "connection", "delta", "iceberg")
     return hasattr(given, "__arrow_c_stream__") or library_of(given) in others
 
 
@@ -213,6 +213,9 @@ def library_of(table: object) -> str:
         "polars.LazyFrame": "lazy frame",
         "polars.DataFrame": "polars",
         "pandas.DataFrame": "pandas",
+        "deltalake.DeltaTable": "delta",
+        "pyiceberg.Table": "iceberg",
+        "pyiceberg.DataScan": "iceberg",
     }
     bases = ((base.__module__.partition(".")[0], base.__name__) for base in type(table).__mro__)
     names = (f"{library.removeprefix('_')}.{name}" for library, name in bases)

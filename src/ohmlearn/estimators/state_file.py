@@ -282,6 +282,7 @@ class Recorded(WrappedEdges):
         self.notes = list(skipped.values())  # which sources are skipped, and why
         for at, path in enumerate(inner.sources):
             source = describe_source(path, self._by_status) | {"where": inner.options.where}
+            source |= inner.versions[at]
             self._entries.append(source)
             if at not in skipped and source["size"] is not None and self._is_known(at, source):
                 self._skipped.add(at)
@@ -372,11 +373,12 @@ class Recorded(WrappedEdges):
         if self.inner.options.event_id_col is not None:
             return False
         for other in self._ledger:
-            if other["name"] == source["name"] and _has_grown(source, other):
+            same = "path" if source.get("version") else "name"
+            if other.get(same) == source[same] and (growth := _growth(source, other)):
                 raise SourceError(
-                    f"it has grown since {path} has read it, from {other['size']:,} to "
-                    f"{source['size']:,} bytes, and its first edges would count twice",
-                    remedy=f"give a file with only the new edges, or a column of event ids with "
+                    f"it has grown since {path} has read it, {growth}, and its first edges would "
+                    f"count twice",
+                    remedy=f"give only the new edges, or a column of event ids with "
                     f"{Param('event_id_col')}",
                     place=place,
                 )
@@ -498,9 +500,13 @@ def _sample(path: str, size: int) -> str:
     return digest.hexdigest()
 
 
-def _has_grown(source: Source, other: Source) -> bool:
-    """Whether a file on this machine begins with the content of another one."""
-    size = other.get("size")
-    if not size or size >= source["size"] or not os.path.isfile(source["path"]):
-        return False
-    return bool(_sample(source["path"], size) == other.get("sample"))
+def _growth(source: Source, other: Source) -> str:
+    """Return how a table or a file on this machine has grown, if another one is its beginning."""
+    before, now = other.get("version"), source.get("version")
+    if before and now:  # of a table; scans that choose rows may have different ones
+        return "" if "," in f"{before}{now}" else f"from {before} to {now}"
+    before, now = other.get("size"), source["size"]
+    if not before or before >= now or not os.path.isfile(source["path"]):
+        return ""
+    is_start = _sample(source["path"], before) == other.get("sample")
+    return f"from {before:,} to {now:,} bytes" if is_start else ""

@@ -7,6 +7,7 @@ cannot hold does no harm.
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ from ohmlearn.reading.table_reader import RawBatch, Source
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15
+QUERIES = ("dataset", "relation", "lazy frame", "iceberg")  # whose columns are chosen first
 LOOK = 100  # rows of a data frame that show the types of its columns
 
 
@@ -165,12 +167,43 @@ def read_whole(table: Any) -> Any:
     >>> read_whole(polars.DataFrame({"node": [1, 2], "age": [30, 40]})).column_names
     ['node', 'age']
     """
-    kind = library_of(table)
+    table, kind, _ = pin(table)
     if kind in ("dataset", "scanner"):
         return table.to_table()
+    if kind == "iceberg":
+        return table.to_arrow()
     if kind in ("relation", "connection"):
         return _from_duckdb(table).read_all()
     return _as_reader(table.collect() if kind == "lazy frame" else table).read_all()
+
+
+def open_delta(path: str) -> object:
+    """Return the Delta table in a folder on this machine; None if there is none."""
+    if not os.path.isdir(os.path.join(path, "_delta_log")):
+        return None
+    return require_extra("deltalake", "lake").DeltaTable(path)
+
+
+def pin(table: Any) -> tuple[Any, str, dict[str, Any]]:
+    """Return a table, how it is read, and how it is recognised; Delta and Iceberg as they are now.
+
+    A version of a table has no size and samples of content, as files have, but names.
+    """
+    kind = library_of(table)
+    if kind == "delta":
+        name, path = table.table_uri.removeprefix("file://"), table.metadata().id
+        version, table, kind = f"version {table.version()}", table.to_pyarrow_dataset(), "dataset"
+    elif kind == "iceberg":
+        scan = table = table.scan() if hasattr(table, "scan") else table
+        name, path = scan.table_metadata.location, str(scan.table_metadata.table_uuid)
+        snapshot, rows = scan.snapshot(), str(scan.row_filter)
+        version = f"snapshot {snapshot and snapshot.snapshot_id}"
+        if rows != "AlwaysTrue()" or scan.limit is not None:
+            version += f", {rows} {scan.limit}"
+    else:
+        return table, kind, {}
+    about = {"name": f"the table {name}", "path": path, "sample": f"{path} {version}"}
+    return table, kind, about | {"size": 0, "version": version}
 
 
 class ArrowObject(ArrowSource):
@@ -182,17 +215,17 @@ class ArrowObject(ArrowSource):
 
     first_row = 0
 
-    def __init__(self, table: Any, options: ReadOptions) -> None:
-        self._kind = library_of(table)
-        once = self._kind in ("scanner", "connection") or hasattr(table, "read_next_batch")
-        super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
-        self._table = table
+    def __init__(self, table: object, options: ReadOptions) -> None:
+        self._table, self._kind, self.version = pin(table)
+        name = self.version.get("name", f"the {type(table).__name__}")
+        once = self._kind in ("scanner", "connection") or hasattr(self._table, "read_next_batch")
+        super().__init__(name, options, rereadable=not once)
         if self._kind in ("dataset", "scanner", "relation", "lazy frame") and options.where:
             self.which_rows = " of those read"
 
     def inspect(self) -> None:
         """Look at the schema if the object knows it; others would have to run a query."""
-        if self._kind in ("dataset", "relation", "lazy frame"):
+        if self._kind in QUERIES:
             self._choose(self._find_schema())
         else:
             pa = require_extra("pyarrow", "files")
@@ -206,6 +239,8 @@ class ArrowObject(ArrowSource):
         """Return the schema of a query without its rows."""
         if self._kind == "dataset":
             return self._table.schema
+        if self._kind == "iceberg":
+            return self._table.projection().as_arrow()
         if self._kind == "relation":
             return _from_duckdb(self._table.limit(0)).schema
         return _as_reader(self._table.head(0).collect()).schema
@@ -218,7 +253,7 @@ class ArrowObject(ArrowSource):
     def _scan(self) -> tuple[ColumnChoice, Iterable[Any]]:
         """Return record batches with the columns that are needed, or with all."""
         table = self._table
-        if self._kind in ("dataset", "relation", "lazy frame"):
+        if self._kind in QUERIES:
             schema = self._find_schema()
             columns, wanted = self._project(self._choose(schema))
             return columns, (batch.select(wanted) for batch in self._query(schema, wanted))
@@ -246,6 +281,8 @@ class ArrowObject(ArrowSource):
             names = (name.replace('"', '""') for name in wanted)
             query = self._table.project(", ".join(f'"{name}"' for name in names))
             yield from _from_duckdb(query)
+        elif self._kind == "iceberg":
+            yield from self._table.select(*wanted).to_arrow_batch_reader()
         else:
             query = self._table.select(wanted)
             for frame in _stream(query):

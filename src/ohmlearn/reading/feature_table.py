@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.errors import InputError, InputTypeError, Param
 from ohmlearn.nodes.node_ids import Strings, decode_strings
-from ohmlearn.reading.arrow_reader import ArrowFile
+from ohmlearn.reading.arrow_reader import ArrowFile, open_delta, read_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import ColumnChoice, find_ends, is_id
 from ohmlearn.reading.csv_reader import describe_fault, start_text, take_columns
@@ -58,6 +58,9 @@ def read_feature_table(
     """
     pa = require_extra("pyarrow", "files")
     name = os.fspath(path)
+    if (delta := open_delta(name)) is not None:
+        table = read_whole(delta)
+        return table.select(find_columns(table.schema, name, node_col, columns, hint)), 1
     files = find_files(name)
     if len(files) > 1:
         check_one_format(name, files, None, None)

@@ -56,6 +56,8 @@ class EdgeStream(Edges, Shown):
         The node types, such as ("user", "item"), if there are two; ids start with them.
     sources : list of str
         Names of the sources.
+    versions : list of dict
+        Name and version of each source that is a table of Delta or Iceberg.
     n_nodes : int or None
         Number of nodes, known once all edges have been read.
     n_edges : int or None
@@ -108,6 +110,7 @@ class EdgeStream(Edges, Shown):
         self.options: ReadOptions = sources[0].options
         self.rereadable = all(source.rereadable for source in sources)
         self.sources = [source.name for source in sources]
+        self.versions = [source.version for source in sources]
         self.fraction = 0.0
         self.source = 0
         self.skipped: AbstractSet[int] = set()  # numbers of sources that a pass leaves out

@@ -17,7 +17,7 @@ from ohmlearn.graph.graph import graph_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import ids_or_numbers
 from ohmlearn.reading.array_reader import ArraySource, BatchSource, IterableSource, columns_of_rows
-from ohmlearn.reading.arrow_reader import ArrowFile, ArrowObject
+from ohmlearn.reading.arrow_reader import ArrowFile, ArrowObject, open_delta
 from ohmlearn.reading.byte_blocks import MAGIC
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream
@@ -78,16 +78,17 @@ def read_edges(
         or xz), Parquet, Arrow IPC or Feather, MatrixMarket, METIS, GML and GraphML (with networkx),
         numpy's .npy and .npz with columns or a scipy matrix. A pattern like ``"part-*.csv"`` means
         all files that it matches, or the files in the folders that it matches; a folder means all
-        files in it, sorted by name. Names of
-        folders such as ``day=2026-01-31`` are columns for `time`, `weight_col` and `where`. The
-        folder of an `EdgeLog` means its live edges. Addresses such as ``s3://bucket/edges/``,
-        ``gs://``, ``abfs://`` and ``https://`` are read from there. Lines of text end with
-        \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the standard
-        input, with text or an Arrow IPC stream; it and named pipes can be read once.
+        files in it, sorted by name. Names of folders such as ``day=2026-01-31`` are columns for
+        `time`, `weight_col` and `where`. The folder of an `EdgeLog` means its live edges, that of a
+        table of Delta the rows it has. Addresses such as ``s3://bucket/edges/``, ``gs://``,
+        ``abfs://`` and ``https://`` are read from there. Lines of text end with \\n, \\r\\n or
+        \\r; fields in double quotes may hold line ends. "-" is the standard input, with text or an
+        Arrow IPC stream; it and named pipes can be read once.
         Objects: tables, data frames and queries of pyarrow, pandas, polars and DuckDB, also
-        pyarrow's datasets and polars' lazy frames, which are read in batches, and any other object
-        with ``__arrow_c_stream__``; arrays (u, v), (u, v, w) or (u, v, w, t), an iterable of these,
-        or a function that returns one; a list of edges, ``[("ann", "bob"), ("bob", "cy", 2.0)]``.
+        pyarrow's datasets, polars' lazy frames and tables of Delta and Iceberg, which are read in
+        batches, and any other object with ``__arrow_c_stream__``; arrays (u, v), (u, v, w) or
+        (u, v, w, t), an iterable of these, or a function that returns one; a list of edges,
+        ``[("ann", "bob"), ("bob", "cy", 2.0)]``.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
         and v, src and dst, user_id and item_id, ...), or the two that are left without times,
@@ -221,6 +222,8 @@ def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
             yield open_pipe(open(name, "rb"), how, str(name))  # noqa: SIM115
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)
+        elif (table := open_delta(name)) is not None:
+            yield ArrowObject(table, options)
         else:
             files, filesystem = find_files(str(name), options.filesystem), options.filesystem
             if files != [name] and not glob.has_magic(str(name)):

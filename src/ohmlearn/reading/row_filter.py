@@ -203,7 +203,7 @@ def _join(condition: Condition, test: Callable[[Condition], Any]) -> Any:
 
 def _compare(operator: str, operand: Any, type_of: Any, values: list[Any]) -> Any:
     """Compare an array, or a field of a schema, with values of its type."""
-    limits = np.iinfo(type_of.to_pandas_dtype()) if pa.types.is_integer(type_of) else None
+    limits = np.iinfo(str(type_of)) if pa.types.is_integer(type_of) else None
     if operator == "in" and isinstance(operand, pa.Array) and (limits or _is_text(type_of)):
         if limits:
             values = [int(x) for x in values if limits.min <= x <= limits.max and not x % 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -91,6 +91,7 @@ class Source(ABC):
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
     which_rows = ""  # what the numbers of rows count, if not all rows of the source
     reads_files = False  # so that threads may read ahead: no code of the user runs in them
+    version: Mapping[str, str | int] = {}  # how a table that has versions is recognised
     keeps_codes = False  # whether batches may have `CodedIds` ids
 
     def __init__(
