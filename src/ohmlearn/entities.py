@@ -97,18 +97,24 @@ class EntityResolver:
             ones never. Earlier ones remain.
         """
         none = np.empty(0, np.int64)
-        edges = () if pairs is None else _open(pairs, self.nodes_)
-        batches = [(none, none, none), *(batch[:3] for batch in edges)]
-        if any(w is None or w.max(initial=0.0) > 1.0 for _, _, w in batches):
-            what = "must have a column of probabilities, or of weights between 0 and 1"
-            raise InputError(f"{Param('pairs')} {what}")
-        u, v, p = map(np.concatenate, zip(*batches, strict=True))
         given, names, n_before = known or {}, self._names, len(self.entities_)
-        records = self.nodes_.add(list(given)).astype(np.int64)
+        is_empty = pairs is None or (isinstance(pairs, list) and not pairs)
+        try:
+            edges = () if is_empty else _open(pairs, self.nodes_)
+            batches = [(none, none, none), *(batch[:3] for batch in edges)]
+            if any(w is None or w.max(initial=0.0) > 1.0 for _, _, w in batches):
+                what = "must have a column of probabilities, or of weights between 0 and 1"
+                raise InputError(f"{Param('pairs')} {what}")
+            u, v, p = map(np.concatenate, zip(*batches, strict=True))
+            records = self.nodes_.add(list(given)).astype(np.int64)
+            numbers = [names.setdefault(x, len(names)) for x in given.values()]
+        except BaseException:
+            self.nodes_.truncate(n_before)
+            raise
         n = len(self.nodes_)
         self.entities_ = np.append(self.entities_, np.arange(n_before, n))
         self._cluster = np.append(self._cluster, np.full(n - n_before, -1))
-        self._cluster[records] = [names.setdefault(x, len(names)) for x in given.values()]
+        self._cluster[records] = numbers
         new = (np.minimum(u, v) << 32 | np.maximum(u, v))[u != v]
         keys, p = np.append(self._pairs, new), np.append(self._p, p[u != v])
         leverages = np.append(self._leverage, np.full(len(new), np.nan))
@@ -191,10 +197,14 @@ class EntityResolver:
 
 
 def _find_leverages(u: Ints, v: Ints, w: Floats, component: Ints) -> Floats:
-    """Return the leverages of links, sorted by their ends; exact in components of few records."""
+    """Return the leverages of links, sorted by their ends; exact in components of few records.
+
+    They are estimates in large components, which are computed alone, so that others change nothing.
+    """
     leverages, sizes = np.ones(len(u)), np.bincount(component)  # 1 in trees
     is_cyclic = np.bincount(component[u], minlength=len(sizes)) >= sizes
-    packs = (np.cumsum(np.where(is_cyclic, sizes, 0)) // PACK)[component[u]]
+    packs = np.cumsum(np.where(is_cyclic & (sizes < PACK), sizes, 0)) // PACK
+    packs = np.where(sizes < PACK, packs, -1 - np.arange(len(sizes)))[component[u]]
     rest = np.flatnonzero(is_cyclic[component[u]])
     rest = rest[np.argsort(packs[rest], kind="stable")]
     for part in np.split(rest, np.flatnonzero(np.diff(packs[rest])) + 1):

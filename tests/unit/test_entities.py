@@ -189,3 +189,23 @@ def test_frames_of_splink_are_read():
     found = EntityResolver(threshold=0.001).update(linker.inference.predict())
     assert len(found.nodes_) == 5
     assert frozenset({3, 4}) in groups(found)
+
+
+def test_estimated_leverages_do_not_depend_on_other_components():
+    rng = np.random.default_rng(0)
+    ends = [base + rng.integers(0, size, (2 * size, 2)) for base, size in ((0, 600), (1000, 4))]
+    pairs = [(*map(int, end), 0.9) for end in rng.permutation(np.concatenate(ends))]
+    found, once = EntityResolver().update(pairs[:-40]), EntityResolver().update(pairs)
+    for pair in pairs[-40:]:
+        found.update([pair])
+    assert found.entities_.tolist() == once.entities_.tolist()
+    assert found.links()["leverage"].tolist() == once.links()["leverage"].tolist()
+
+
+def test_an_error_changes_nothing_and_a_day_may_be_empty():
+    found = EntityResolver().update([("a", "b", 0.9)]).update([])
+    for pairs, known in (([("c", "d", 2.0)], {}), ([("c", "d", 0.9)], {"e": [1]})):
+        with pytest.raises((ValueError, TypeError)):
+            found.update(pairs, known=known)
+        assert found.clusters()["record"].tolist() == ["a", "b"]
+        assert len(found.entities_) == 2

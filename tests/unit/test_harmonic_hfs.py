@@ -191,6 +191,7 @@ def accuracy_on_paper_graph(graph, seed):
         ([2, 0, 2], [1, 2, 3], r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
         ([0, 1], [1], r"Y must have shape \(2,\) .* one row per labelled node"),
         ([0, 1], [1, np.nan], r"Y must be finite, but Y\[1\] = nan"),
+        ([0, 1], [1e-300, -1e-300], "the largest is 1e-300; change their unit"),
     ],
 )
 def test_errors(labelled, y, message):

@@ -254,8 +254,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
 
         Sets of conformal prediction, from leave-one-out probabilities: on average over nodes drawn
         like the labels, at most the fraction `alpha` of sets misses the right class, up to the
-        change that leaving out one label makes. Nodes without evidence get all classes. With fewer
-        than 1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
+        change that leaving out one label makes, which matters if the graph says little. Nodes
+        without evidence, and all with fewer than 1 / alpha - 1 labels, get all classes.
 
         Parameters
         ----------

@@ -181,8 +181,8 @@ optional
             How much each label counts; see `fit`. If a node of a dict has several labels, its
             weight may be a list with one number for each of them.
         n_nodes : int, optional
-            Number of nodes, if neither `y` nor the stream determines it. If it is unknown, nodes
-            may appear at any time.
+            Number of nodes, if neither `y` nor the stream determines it, as a graph does; give more
+            if `update` may bring others. If it is unknown, nodes may appear at any time.
         sparsifier : StreamingSparsifier, optional
             Takes in the edges, instead of a new one with the given `epsilon`, `max_edges`,
             `half_life` and `horizon`.

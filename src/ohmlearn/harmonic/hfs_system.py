@@ -112,6 +112,10 @@ class HFSSystem:
 
     def _set_values(self, Y: ArrayLike) -> None:
         self.values = check_columns(Y, "Y", len(self.labelled), "labelled node")
+        largest = float(np.abs(self.values).max(initial=0.0))
+        if largest > 0.0 and not 1e-100 <= largest <= 1e100:  # squares must not underflow
+            what = "must lie between 1e-100 and 1e+100 in size, or all be 0"
+            raise InputError(f"values {what}, but the largest is {largest:g}; change their unit")
         self.one_column = np.ndim(Y) == 1
         self.means = self._label_means(self.values)
         # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.

@@ -313,7 +313,8 @@ def read_feature_rows(
 def read_feature_csv(body: bytes) -> dict[str, Any]:
     """Return the features of a table in CSV as a body in JSON has them."""
     try:
-        names, *rows = csv.reader(io.StringIO(body.decode("utf-8-sig"), ""), strict=True)
+        table = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), ""), strict=True))
+        names, *rows = table or [[]]
         names[names.index(find_node_column(names, "the body", None, None, None))] = "node"
         pairs = [_unique(list(zip(names, row, strict=False))) for row in rows]
     except (csv.Error, ValueError) as error:
