@@ -106,7 +106,7 @@ def measure_lookups(options: argparse.Namespace, rate: float) -> None:
         reader.start()
         n_edges = int(rate * options.seconds) // BATCH * BATCH
         spent = send(server, options, "arrow", "int64", n_edges, rate)
-        seconds = np.array(results.get())
+        seconds = np.array(results.get(timeout=600))
         reader.join()
         emit(
             {
@@ -219,7 +219,11 @@ def serving(parent: str | None, *arguments: str) -> Iterator[Server]:
             yield server
         finally:
             server.process.terminate()
-            server.process.wait()
+            try:
+                server.process.wait(60)
+            except subprocess.TimeoutExpired:
+                server.process.kill()
+                server.process.wait()
 
 
 def _group(node: Any, n_nodes: int) -> Any:
@@ -265,7 +269,7 @@ def send(
     arguments = (server.port, options, form, ids, n_edges // BATCH, rate, results)
     client = multiprocessing.Process(target=run_client, args=arguments)
     client.start()
-    spent = results.get()
+    spent = results.get(timeout=600)
     client.join()
     return float(spent)
 
