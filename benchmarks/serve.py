@@ -34,6 +34,7 @@ import numpy as np
 from benchmarks.measure import emit
 
 BATCH = 10_000
+STEPS = 4  # how often the memory is looked at
 GROUPS = 20  # of nodes; nine in ten edges are inside of one
 N_BODIES = {"arrow": 500, "csv": 50, "ndjson": 50}  # different ones, sent in turn
 TYPES = {
@@ -106,7 +107,7 @@ def measure_lookups(options: argparse.Namespace, rate: float) -> None:
         reader.start()
         n_edges = int(rate * options.seconds) // BATCH * BATCH
         spent = send(server, options, "arrow", "int64", n_edges, rate)
-        seconds = np.array(results.get())
+        seconds = np.array(results.get(timeout=600))
         reader.join()
         emit(
             {
@@ -122,7 +123,7 @@ def measure_lookups(options: argparse.Namespace, rate: float) -> None:
 
 def measure_memory(options: argparse.Namespace) -> None:
     """Send many edges, and look at the memory of the server."""
-    total, step = int(options.memory_edges), int(options.memory_edges) // 10
+    total, step = int(options.memory_edges), int(options.memory_edges) // STEPS
     with serving(options.folder) as server:
         server.give_labels(options.nodes)
         sent = 0
@@ -192,7 +193,8 @@ class Server:
 
     def wait_until_answered(self) -> None:
         """Wait until the labels reflect all edges."""
-        while self.status()["answers"]["lag_edges"] > 0:
+        end = time.monotonic() + 300
+        while self.status()["answers"]["lag_edges"] > 0 and time.monotonic() < end:
             time.sleep(0.1)
 
     def cpu_seconds(self) -> float:
@@ -219,7 +221,11 @@ def serving(parent: str | None, *arguments: str) -> Iterator[Server]:
             yield server
         finally:
             server.process.terminate()
-            server.process.wait()
+            try:
+                server.process.wait(60)
+            except subprocess.TimeoutExpired:
+                server.process.kill()
+                server.process.wait()
 
 
 def _group(node: Any, n_nodes: int) -> Any:
@@ -265,7 +271,7 @@ def send(
     arguments = (server.port, options, form, ids, n_edges // BATCH, rate, results)
     client = multiprocessing.Process(target=run_client, args=arguments)
     client.start()
-    spent = results.get()
+    spent = results.get(timeout=600)
     client.join()
     return float(spent)
 
