@@ -483,9 +483,9 @@ Factor<Real> approximate_cholesky(const Matrix& matrix, std::span<const std::int
   Factor<Real> factor;
   factor.level.push_back(0);
   // Rows of high degree wait, as when all are eliminated in the order of degrees. Without it, iterations are four times
-  // as many on graphs with hubs, and half as many again on roads. On meshes hardly any row waits.
+  // as many on graphs with hubs, and half as many again on roads, and there are more entries on meshes in space.
   const double degree = static_cast<double>(matrix.index.size()) / std::max(1, matrix.n);
-  const auto high = static_cast<std::int32_t>(std::min(1e9, options.copies * degree * degree));
+  const auto high = static_cast<std::int32_t>(std::min(1e9, options.copies * degree * std::min(degree, 5.0)));
   for (auto begin = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(last))); begin > 0; begin /= 2) {
     const std::int32_t most = begin == 1 ? std::numeric_limits<std::int32_t>::max() : high;
     std::vector<Left<Real>> left(begin);
