@@ -23,11 +23,24 @@ std::vector<double> degrees(const Triangle& edges) {
   return degree;
 }
 
+// Moves what a matrix has above the diagonal to its beginning, and then into a column of the edges; does not fail.
+template <class Edges, class Column>
+static void keep_above(Edges& edges, const std::vector<std::int64_t>& start, Column& matrix, Column& column) {
+  for (std::int32_t u = 0; u < edges.n(); ++u) {
+    const std::int64_t size = edges.start[u + 1] - edges.start[u];
+    std::copy_n(matrix.begin() + start[u + 1] - size, size, matrix.begin() + edges.start[u]);
+  }
+  matrix.resize(edges.edges());
+  drop_tail(matrix);
+  column = std::move(matrix);
+}
+
 // Threads take consecutive rows. Each counts how many entries of every column it will write, so that all entries of a
-// column can be written at once and in order.
+// column can be written at once and in order. Weights are written from the last to the first, so that the same counts
+// lead to the same places.
 template <class From, class Weight>
-void mirror(const TriangleOf<From>& edges, double scale, std::vector<std::int64_t>& start,
-            Buffer<std::int32_t>& index, Buffer<Weight>& weight, Crew& crew) {
+void mirror(TriangleOf<From>& edges, double scale, std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
+            Buffer<Weight>& weight, Crew& crew) {
   const std::int32_t n = edges.n();
   const std::int64_t parts = std::clamp<std::int64_t>(edges.edges() / kMirrored, 1, crew.size());
   const auto first_row = [&](std::int64_t part) {
@@ -47,28 +60,48 @@ void mirror(const TriangleOf<From>& edges, double scale, std::vector<std::int64_
     start[u + 1] = at + edges.start[u + 1] - edges.start[u];
   }
   index.resize(start[n]);
-  weight.resize(start[n]);
   crew.run(parts, [&](std::int64_t part) {
     std::int64_t* place = next[part].data();
     for (std::int32_t u = first_row(part); u < first_row(part + 1); ++u) {
       std::int64_t here = start[u + 1] - (edges.start[u + 1] - edges.start[u]);
       for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e, ++here) {
-        const auto w = static_cast<Weight>(static_cast<double>(edges.weight[e]) * scale);
-        const std::int64_t there = place[edges.other[e]]++;
         index[here] = edges.other[e];
-        index[there] = u;
-        weight[here] = weight[there] = w;
+        index[place[edges.other[e]]++] = u;
       }
     }
   });
+  edges.other = Buffer<std::int32_t>();
+  try {
+    weight.resize(start[n]);
+  } catch (...) {
+    keep_above(edges, start, index, edges.other);
+    throw;
+  }
+  crew.run(parts, [&](std::int64_t part) {
+    std::int64_t* place = next[part].data();
+    for (std::int32_t u = first_row(part + 1); u-- > first_row(part);) {
+      std::int64_t here = start[u + 1];
+      for (std::int64_t e = edges.start[u + 1]; e-- > edges.start[u];) {
+        const auto w = static_cast<Weight>(static_cast<double>(edges.weight[e]) * scale);
+        weight[--here] = w;
+        weight[--place[index[here]]] = w;
+      }
+    }
+  });
+  edges.weight = Buffer<From>();
 }
 
-template void mirror(const Triangle&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<float>&,
+void restore(Triangle& edges, double scale, const std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
+             Buffer<float>& weight) noexcept {
+  keep_above(edges, start, index, edges.other);
+  keep_above(edges, start, weight, edges.weight);
+  for (float& w : edges.weight) w = static_cast<float>(static_cast<double>(w) / scale);
+}
+
+template void mirror(Triangle&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<float>&, Crew&);
+template void mirror(Triangle&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<double>&, Crew&);
+template void mirror(TriangleOf<double>&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<double>&,
                      Crew&);
-template void mirror(const Triangle&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<double>&,
-                     Crew&);
-template void mirror(const TriangleOf<double>&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&,
-                     Buffer<double>&, Crew&);
 
 template <class Index>
 std::optional<BuiltCsr> read_matrix(std::span<const Index> indptr, std::span<const Index> indices,

@@ -87,10 +87,16 @@ Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<c
 // Sums of the weights at each node.
 std::vector<double> degrees(const Triangle& edges);
 
-// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double, as precise as `From`.
+// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double, as precise as `From`. To save
+// memory, `other` and `weight` of the edges are given back as soon as they have been read.
 template <class From, class Weight>
-void mirror(const TriangleOf<From>& edges, double scale, std::vector<std::int64_t>& start,
-            Buffer<std::int32_t>& index, Buffer<Weight>& weight, Crew& crew = alone);
+void mirror(TriangleOf<From>& edges, double scale, std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
+            Buffer<Weight>& weight, Crew& crew = alone);
+
+// Takes `other` and `weight` back from the matrix; does not fail. They are the same if `scale` is a power of two and no
+// weight has left the range of floats.
+void restore(Triangle& edges, double scale, const std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
+             Buffer<float>& weight) noexcept;
 
 // The smallest and the largest value; zeros if there is none.
 std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew);

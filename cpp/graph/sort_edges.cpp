@@ -114,8 +114,8 @@ class Sorter {
     const std::int64_t parts = std::ssize(u_) - n_sorted_ >= kMany ? kParts : 1;
     if (parts > 1) resize_result(std::ssize(u_));  // reserves memory, which is not touched before it is written
     std::vector<std::int64_t> begin(n_buckets_ + 1);  // in the result
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const std::int64_t first = n_buckets_ * part / parts, count = n_buckets_ * (part + 1) / parts - first;
+    for (std::int64_t first = 0, count = 0; first < n_buckets_; first += count) {
+      count = count_buckets(first, (std::ssize(u_) - n_sorted_) / parts);
       spread(first, first + count);
       crew_.run(count, [&](std::int64_t task) {
         sort_bucket(first + task);
@@ -140,6 +140,15 @@ class Sorter {
     const std::int64_t most = std::clamp<std::int64_t>((std::ssize(u_) - n_sorted_) / kBucket, 1, kMostBuckets);
     while (((std::int64_t{n_} - 1) >> shift_) >= most) ++shift_;
     n_buckets_ = n_ == 0 ? 0 : ((n_ - 1) >> shift_) + 1;
+  }
+
+  // How many buckets from the first one have about as many edges, at least.
+  std::int64_t count_buckets(std::int64_t first, std::int64_t edges) const {
+    std::int64_t bucket = first;
+    for (; bucket < n_buckets_ && edges > 0; ++bucket) {
+      for (const std::vector<std::int64_t>& of_piece : next_) edges -= of_piece[bucket];
+    }
+    return std::max<std::int64_t>(1, bucket - first);
   }
 
   std::int32_t first_node(std::int64_t bucket) const {
@@ -184,7 +193,7 @@ class Sorter {
       for (std::vector<std::int64_t>& of_piece : next_) at += std::exchange(of_piece[bucket], at);
     }
     bucket_[end_bucket] = at;
-    edges_.clear();
+    edges_ = Buffer<Edge>();  // before there are others
     edges_.resize(at);
     for_each_piece([&](std::int64_t* place, std::int64_t i, std::int64_t end) {
       Edge nowhere;
@@ -331,7 +340,7 @@ std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Inde
   bool in_order = true;
   if (const auto fault = look_at_edges(n, u, v, w, built, in_order)) return *fault;
   const std::int64_t n_sorted = in_order ? std::ssize(u) : 0;
-  const auto edges = Sorter<Index, std::span<const Weight>, double>(n, u, v, w, n_sorted, alone).run();
+  auto edges = Sorter<Index, std::span<const Weight>, double>(n, u, v, w, n_sorted, alone).run();
   for (std::int64_t e = 0; e < edges.edges(); ++e) {
     if (std::isfinite(edges.weight[e])) continue;
     // Finite weights whose sum is infinite: reports the first of the parallel edges.

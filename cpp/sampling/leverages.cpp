@@ -18,6 +18,13 @@ constexpr double kWrongSketch = 0.25;   // relative error of the sum of sketches
 constexpr double kUnexplained = 0.002;  // fraction of the rank from which on several sketches are averaged
 constexpr int kSketches = 4;
 
+// The matrix of a graph, which has no edges while this lives.
+struct Mirrored {
+  Triangle& h;
+  Matrix matrix;
+  ~Mirrored() { restore(h, matrix); }
+};
+
 }  // namespace
 
 Laplacian::Laplacian(const Triangle& h, Crew& crew) {
@@ -28,7 +35,6 @@ Laplacian::Laplacian(const Triangle& h, Crew& crew) {
       degree = degrees(h);
     }
   });
-  matrix = make_matrix(h, degree, crew);
   tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()), crew);
 }
 
@@ -47,27 +53,30 @@ void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes) {
   }
 }
 
-void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
-                  std::span<NodeRecord> nodes) {
+void sketch_nodes(Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
+                  std::vector<NodeRecord>& nodes) {
   constexpr int kColumns = NodeRecord::kColumns;
   static_assert(kColumns == kRoughColumns);
+  const Mirrored mirrored{h, make_matrix(h, laplacian.degree, crew)};
+  const Matrix& matrix = mirrored.matrix;
   const Rows<double, kColumns> y(h.n());
-  rough_right_hand_sides(laplacian.matrix, key, y, crew);
-  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
-  auto* right = reinterpret_cast<double*>(&y[0]);
-  solve_with_clusters({h, laplacian.matrix, laplacian.space, laplacian.tree}, key, crew,
-                      Columns{right, z.data(), kColumns, kColumns});
+  rough_right_hand_sides(matrix, key, y, crew);
+  const Rows<double, kColumns> z(h.n());
+  std::fill_n(&z[0], h.n(), Row<double, kColumns>{});
+  solve_with_clusters({matrix, laplacian.space, laplacian.tree}, key, crew,
+                      Columns{reinterpret_cast<double*>(&y[0]), reinterpret_cast<double*>(&z[0]), kColumns, kColumns});
+  if (std::ssize(nodes) < h.n()) nodes.resize(h.n());
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   for (std::int32_t i = 0; i < h.n(); ++i) {
     for (int c = 0; c < kColumns; ++c) {
-      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+      const double value = unit * z[i][c];
       nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
 }
 
-Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
-                             Crew& crew, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch,
+Leverages estimate_leverages(Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key, Crew& crew,
+                             std::vector<NodeRecord>& nodes, const std::function<void(float)>& use_sketch,
                              double unexplained) {
   const Embedding embedding{nodes, laplacian.tree.clusters};
   Leverages found{Buffer<float>(h.edges())};

@@ -12,9 +12,8 @@
 
 namespace ohm {
 
-// The Laplacian of a graph, as the solver needs it.
+// What the solver needs of the Laplacian of a graph, without the matrix.
 struct Laplacian {
-  Matrix matrix;
   NullSpace space;
   std::vector<double> degree;
   ClusterTree tree;
@@ -27,9 +26,10 @@ struct Laplacian {
 void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes);
 
 // Sets the sketch of the resistances. A coordinate that is not finite, because the contrast of weights is too large for
-// the solver, is set to zero, so that the floors are used.
-void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
-                  std::span<NodeRecord> nodes);
+// the solver, is set to zero, so that the floors are used. During the solve the edges are stored only in the matrix.
+// Records that are missing are made after it.
+void sketch_nodes(Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
+                  std::vector<NodeRecord>& nodes);
 
 struct Leverages {
   Buffer<float> of_edges;   // of h, corrected
@@ -47,8 +47,8 @@ struct Leverages {
 //
 // `use_sketch(part)` is called for each sketch that is used, while it is in the records; the parts add up to 1.
 // `unexplained` is the leverage of other pairs for which it is used, as far as they are far above their floors.
-Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
-                             Crew& crew, std::span<NodeRecord> nodes,
+Leverages estimate_leverages(Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key, Crew& crew,
+                             std::vector<NodeRecord>& nodes,
                              const std::function<void(float)>& use_sketch = [](float) {}, double unexplained = 0.0);
 
 }  // namespace ohm

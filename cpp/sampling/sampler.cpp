@@ -120,23 +120,19 @@ Snapshot Sampler::thin_copy(Crew& crew, Triangle rows) const {
   if (std::isinf(state_.beta) && all_fit(rows)) return {std::move(rows), true};
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
-  state.nodes = state_.nodes;
-  state.clusters = state_.clusters;  // records of nodes refer to them
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
   copy.thin(crew, rows);
-  return {copy.gather(crew), false};
+  return {std::move(rows), false};
 }
 
 // Computes the records of the nodes of H and its clusters.
-Laplacian Sampler::embed(Crew& crew, const Triangle& h, std::uint64_t key) {
+Laplacian Sampler::embed(Crew& crew, Triangle& h, std::uint64_t key) {
   Laplacian laplacian(h, crew);
-  std::vector<PairWeight> pairs = make_pair_table(h.n());
-  state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
-  state_.pairs = std::move(pairs);
-  record_nodes(laplacian, state_.nodes);
   sketch_nodes(h, laplacian, key, crew, state_.nodes);
+  state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
+  record_nodes(laplacian, state_.nodes);
   bound_estimates();
   return laplacian;
 }
@@ -147,8 +143,7 @@ void Sampler::bound_estimates() {
 }
 
 // Leverages of the rows. Those of arriving edges are corrected by the same factor until the next resample.
-Buffer<float> Sampler::find_leverages(Crew& crew, const Triangle& h, const Laplacian& laplacian,
-                                      std::uint64_t key) {
+Buffer<float> Sampler::find_leverages(Crew& crew, Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
   const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / laplacian.rank()
                                             : usual_beta(options_, h.n());
   Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, crew, state_.nodes);
@@ -176,22 +171,28 @@ void Sampler::resample(Crew& crew) {
     state_.n_expected = 0.0;
     return;
   }
-  // To save memory, rows are stored only in `h` during the solve. Column u is reserved here, so that `take_rows` cannot
-  // throw; it takes hardly any memory before it is written.
-  EdgeRows reserved{.has_times = has_half_life()};
-  reserved.u.reserve(h.edges());
+  // To save memory, rows are stored only in `h` during the solve. Column u stays reserved, so that `take_rows` cannot
+  // throw; without its pages it takes no memory before it is written.
+  EdgeRows reserved{.u = std::move(state_.rows.u), .has_times = has_half_life()};
+  reserved.u.clear();
+  drop_tail(reserved.u);
   state_.rows = std::move(reserved);
   state_.n_sorted = 0;
+  state_.pairs.clear();
   try {
     thin(crew, h);
   } catch (...) {
     take_rows(h);
     throw;
   }
+  take_rows(h);
+  state_.rows.for_each_column([](auto& column) { drop_tail(column); });
+  state_.capacity = capacity_for(static_cast<double>(n_rows()));
+  state_.pairs = make_pair_table(state_.n_nodes);
   if (state_.capacity <= 4 * n_rows()) reserve_rows(state_.capacity);
 }
 
-// Decides for each edge of H whether it is kept, and stores the kept ones as rows.
+// Decides for each edge of H whether it is kept, and leaves those in `h`.
 void Sampler::thin(Crew& crew, Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
@@ -200,11 +201,8 @@ void Sampler::thin(Crew& crew, Triangle& h) {
   ++state_.n_resamples;
   state_.n_expected = 0.0;
   Buffer<float> probability = find_leverages(crew, h, laplacian, coins);
-  laplacian.matrix = Matrix();  // as large as H itself
   if (!options_.retracts || all_fit(h)) {
-    take_rows(h);
     if (options_.max_rows == 0) state_.beta = usual_beta(options_, n);
-    state_.capacity = capacity_for(static_cast<double>(n_rows()));
     return;
   }
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
@@ -218,36 +216,39 @@ void Sampler::thin(Crew& crew, Triangle& h) {
       probability[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(probability[e])));
     }
   });
-  store_chosen(crew, h, probability, choose_rows(h, embedding(), probability, coins, crew));
-  state_.capacity = capacity_for(static_cast<double>(n_rows()));
+  const Buffer<char> keep = choose_rows(h, embedding(), probability, coins, crew);
+  keep_chosen(crew, h, probability, keep);
 }
 
-// The edges that were chosen become the rows.
-void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float> probability,
-                           const Buffer<char>& keep) {
-  std::vector<std::int64_t> start(count_row_pieces(h) + 1);  // of the rows of each piece
-  for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
-    start[piece + 1] = std::count(keep.begin() + h.start[first], keep.begin() + h.start[last], 1);
+// Leaves the edges that were chosen in `h`, with room for the rows to come. One column after another, because the old
+// and the new one of all would be most of the memory. Nothing fails once a column has changed.
+void Sampler::keep_chosen(Crew& crew, Triangle& h, std::span<const float> probability,
+                          const Buffer<char>& keep) const {
+  Triangle chosen{std::vector<std::int64_t>(h.start.size()), {}, {}, {}, {}};
+  std::vector<std::int64_t>& start = chosen.start;
+  for_row_pieces(h, crew, [&](std::int64_t, std::int32_t u, std::int32_t last) {
+    for (; u < last; ++u) start[u + 1] = std::count(keep.begin() + h.start[u], keep.begin() + h.start[u + 1], 1);
   });
   std::partial_sum(start.begin(), start.end(), start.begin());
-  const std::int64_t left = start.back();
-  EdgeRows rows{.has_times = has_half_life()};
-  rows.reserve(std::min(4 * left, capacity_for(static_cast<double>(left))));  // with room for the rows to come
-  rows.resize(left);
-  for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
-    std::int64_t row = start[piece];
-    for (std::int32_t u = first; u < last; ++u) {
-      for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
-        if (keep[e] == 0) continue;
-        rows.set(row, u, h.other[e], h.weight[e] / probability[e], h.probability[e] * probability[e]);
-        if (rows.has_times) rows.time[row] = h.time[e];
-        ++row;
+  const std::int64_t left = chosen.edges();
+  const std::int64_t room = std::min(4 * left, capacity_for(static_cast<double>(left)));
+  chosen.other.reserve(room), chosen.weight.reserve(room), chosen.probability.reserve(room);
+  if (has_half_life()) chosen.time.reserve(room);
+  const auto choose = [&](auto& column, auto& to, auto&& value) {
+    to.resize(left);
+    for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
+      std::int64_t row = start[first];
+      for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
+        if (keep[e] != 0) to[row++] = value(e);
       }
-    }
-  });
-  rows.for_each_column([](auto& column) { drop_tail(column); });
-  state_.rows = std::move(rows);
-  state_.n_sorted = n_rows();
+    });
+    column = std::move(to);
+  };
+  choose(h.weight, chosen.weight, [&](std::int64_t e) { return h.weight[e] / probability[e]; });
+  choose(h.probability, chosen.probability, [&](std::int64_t e) { return h.probability[e] * probability[e]; });
+  choose(h.other, chosen.other, [&](std::int64_t e) { return h.other[e]; });
+  if (has_half_life()) choose(h.time, chosen.time, [&](std::int64_t e) { return h.time[e]; });
+  h.start = std::move(start);
 }
 
 }  // namespace ohm

@@ -78,8 +78,8 @@ WeightRange weight_range(double largest, double smallest) {
   return {scale, smallest * scale >= kSmallestInFloat};
 }
 
+constexpr std::int64_t kChunkWork = 1 << 16;
 void cut_chunks(Matrix& a) {
-  constexpr std::int64_t kChunkWork = 1 << 16;
   a.chunk.push_back(0);
   std::int64_t work = 0;
   for (std::int32_t k = 0; k < a.n; ++k) {
@@ -164,22 +164,27 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   return a;
 }
 
-Matrix make_matrix(const Triangle& edges, std::span<const double> degree, Crew& crew) {
+Matrix make_matrix(Triangle& edges, std::span<const double> degree, Crew& crew) {
   Matrix a;
   a.n = edges.n();
   if (edges.edges() > 0) {
     const auto [smallest, largest] = find_extremes(edges.weight, crew);
     const WeightRange range = weight_range(static_cast<double>(largest), static_cast<double>(smallest));
-    a.scale = range.scale;
+    if (range.fits_float) a.scale = range.scale;  // otherwise it may not be exact
     a.float_range = range.fits_float;
   }
-  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<Buffer<float>>(), crew);
   a.order.resize(a.n);
   std::iota(a.order.begin(), a.order.end(), 0);
   a.inverse_diagonal.resize(a.n);
   for (std::int32_t u = 0; u < a.n; ++u) a.inverse_diagonal[u] = degree[u] > 0.0 ? 1.0 / (degree[u] * a.scale) : 0.0;
+  a.chunk.reserve(2 + (2 * edges.edges() + 8 * std::int64_t{a.n}) / kChunkWork);  // nothing fails after `mirror`
+  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<Buffer<float>>(), crew);
   cut_chunks(a);
   return a;
+}
+
+void restore(Triangle& edges, Matrix& matrix) noexcept {
+  restore(edges, matrix.scale, matrix.start, matrix.index, std::get<Buffer<float>>(matrix.weight));
 }
 
 }  // namespace ohm

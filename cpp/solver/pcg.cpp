@@ -69,7 +69,8 @@ class Block {
         r_(a_.n),
         p_(a_.n),
         z_(a_.n + slots(preconditioner_)),
-        x_(a_.n),
+        own_x_(is_in_place() ? 0 : a_.n),
+        x_(is_in_place() ? reinterpret_cast<Wide*>(columns.x) : own_x_),
         cluster_sums_(count_clusters() + 1),
         partial_((a_.chunk.size() - 1) * Width),
         size_(partial_.size()) {}
@@ -259,6 +260,12 @@ class Block {
     total(rz);
   }
 
+  // Whether the caller's x has the place for that of the scaled system.
+  bool is_in_place() const {
+    return columns_.stride == Width && width_ == Width && std::is_sorted(a_.order.begin(), a_.order.end()) &&
+           reinterpret_cast<std::uintptr_t>(columns_.x) % sizeof(Wide) == 0;
+  }
+
   std::int64_t count_clusters() const {
     const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_);
     return tree == nullptr ? 0 : std::ssize((*tree)->clusters);
@@ -365,7 +372,8 @@ class Block {
   Crew crew_;
   ColumnReport* reports_;
   Rows<Value, Width> r_, p_, z_;
-  Rows<double, Width> x_;
+  Rows<double, Width> own_x_;
+  Wide* const x_;  // in the scaled system
   Rows<double, Width> cluster_sums_;
   std::vector<double> partial_;       // sums of each chunk
   std::vector<double> size_;          // of each chunk: |diagonal x|^2 at the last true residual

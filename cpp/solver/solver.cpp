@@ -60,19 +60,20 @@ double break_even(std::int64_t columns, double tolerance) {
 
 // Conjugate gradients in floats, then in doubles if floats stagnate; true if all columns converge.
 bool solve_without_factor(const ClusteredGraph& graph, Crew& crew, const Columns& columns) {
-  const Triangle& h = graph.edges;
+  const Matrix& a = graph.matrix;
+  const std::int64_t entries = std::ssize(a.index);
   const Preconditioner preconditioner = &graph.tree;
   std::vector<ColumnReport> reports(columns.count);
   SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kEmbeddingIterations,
                        .measure_energy = true, .threads = crew.size()};
-  if (2 * h.edges() <= kFactorRow * h.n()) options.hopeless_beyond = kClusterPatience;
-  const auto [lightest, heaviest] = find_extremes(h.weight, crew);
-  options.float_vectors = h.edges() == 0 || heaviest < kFloatContrast * lightest;
+  if (entries <= kFactorRow * a.n) options.hopeless_beyond = kClusterPatience;
+  const auto [lightest, heaviest] = find_extremes(std::get<Buffer<float>>(a.weight), crew);
+  options.float_vectors = entries == 0 || heaviest < kFloatContrast * lightest;
   for (;; options.float_vectors = false) {
-    pcg({graph.matrix, graph.null_space, preconditioner}, columns, options, reports.data());
+    pcg({a, graph.null_space, preconditioner}, columns, options, reports.data());
     const auto is_unfinished = [](const ColumnReport& r) { return r.outcome != Outcome::converged; };
     if (std::none_of(reports.begin(), reports.end(), is_unfinished)) return true;
-    std::fill_n(columns.x, columns.stride * h.n(), 0.0);
+    std::fill_n(columns.x, columns.stride * a.n, 0.0);
     const auto is_stagnant = [](const ColumnReport& r) { return r.outcome == Outcome::stagnated; };
     if (!options.float_vectors || std::none_of(reports.begin(), reports.end(), is_stagnant)) return false;
   }
@@ -280,9 +281,11 @@ void Solver::precondition(const Columns& columns) {
 
 void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, Crew& crew, const Columns& columns) {
   if (solve_without_factor(graph, crew, columns)) return;
-  Csr both;
-  mirror(graph.edges, 1.0, both.indptr, both.indices, both.weights, crew);
-  const CsrView view{graph.edges.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
+  const Matrix& a = graph.matrix;
+  const auto& scaled = std::get<Buffer<float>>(a.weight);
+  Buffer<double> weight(scaled.size());
+  std::transform(scaled.begin(), scaled.end(), weight.begin(), [&](double w) { return w / a.scale; });
+  const CsrView view{a.n, a.start.data(), a.index.data(), weight.data()};
   try {
     Solver solver(view, nullptr, SolverOptions{Method::cholesky, seed, crew.size(), true});
     solver.solve(columns, kEmbeddingTolerance, kEmbeddingIterations);

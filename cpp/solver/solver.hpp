@@ -85,8 +85,7 @@ class Solver {
 };
 
 struct ClusteredGraph {
-  const Triangle& edges;
-  const Matrix& matrix;
+  const Matrix& matrix;  // of a Triangle
   const NullSpace& null_space;
   const ClusterTree& tree;
 };

@@ -117,10 +117,17 @@ TEST(threads_sort_edges_in_the_same_way) {
     }
     const std::vector<double> found = ohm::degrees(edges);
     for (std::int32_t i = 0; i < kNodes; ++i) CHECK(std::abs(found[i] - degree[i]) < 1e-4);
-    ohm::Csr one, several;
-    ohm::mirror(edges, 2.0, one.indptr, one.indices, one.weights);
-    ohm::mirror(edges, 2.0, several.indptr, several.indices, several.weights, crew);
-    CHECK(one.indptr == several.indptr && one.indices == several.indices && one.weights == several.weights);
+    ohm::Csr one;
+    std::vector<std::int64_t> start;
+    ohm::Buffer<std::int32_t> index;
+    ohm::Buffer<float> weight;
+    ohm::Triangle copy = edges, again = edges;
+    ohm::mirror(copy, 2.0, one.indptr, one.indices, one.weights);
+    ohm::mirror(again, 2.0, start, index, weight, crew);
+    CHECK(one.indptr == start && one.indices == index && std::ranges::equal(one.weights, weight));
+    CHECK(again.other.empty() && again.weight.empty());
+    ohm::restore(again, 2.0, start, index, weight);
+    CHECK(again.other == edges.other && again.weight == edges.weight);
   }
 }
 

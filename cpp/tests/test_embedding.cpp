@@ -13,7 +13,7 @@ using namespace ohm;
 TEST(rough_sketch_sees_a_cut_of_two_equal_edges) {
   const std::vector<std::int32_t> u = {0, 0, 1, 2}, v = {1, 2, 3, 3};
   const std::vector<float> w(4, 1.0f);
-  const Triangle cycle = sort_edges(4, u, v, w);
+  Triangle cycle = sort_edges(4, u, v, w);
   const Matrix laplacian = make_matrix(cycle, degrees(cycle));
   constexpr int kRounds = 10000;
   double squares = 0.0;
