@@ -75,6 +75,15 @@ class Tabular:
         pa = import_module("pyarrow")
         return pa.table({name: pa.array(each) for name, each in self._columns().items()})
 
+    def _repr_html_(self: HasColumns) -> str:
+        columns = self._columns()
+        lines = [columns, *zip(*columns.values(), strict=True)]  # first the names
+        rows = (
+            "".join(f'<{kind} style="{STYLE}">{escape(_as_text(x))}</{kind}>' for x in line)
+            for kind, line in zip(["th"] + ["td"] * len(lines), lines, strict=False)
+        )
+        return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+
     def __arrow_c_stream__(self: HasColumns, requested_schema: object = None) -> object:
         return Tabular.to_arrow(self).__arrow_c_stream__(requested_schema)
 

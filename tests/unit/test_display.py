@@ -14,6 +14,7 @@ from pages import Page
 import ohmlearn
 from ohmlearn import (
     EdgeLog,
+    HFSClassifier,
     LaplacianSolver,
     NodeTable,
     StreamingSparsifier,
@@ -164,3 +165,14 @@ def test_every_module_in_the_stub_exists():
     for name in names:
         assert (folder / name).is_dir() or (folder / f"{name}.py").is_file()
         assert name not in ohmlearn.__all__
+
+
+def test_reviews_and_suggestions_are_tables_in_notebooks():
+    y = {node: "<left>" if node < 20 else "right" for node in range(0, 40, 2)}
+    model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), y)
+    for answer in (model.review(), model.suggest_labels(2)):
+        page = answer._repr_html_()
+        names = re.findall("<th[^>]*>([^<]*)</th>", page)
+        assert names == answer.to_frame().columns.tolist()
+        assert page.count("<tr>") == 1 + len(answer.to_frame())
+    assert "&lt;left&gt;" in model.review()._repr_html_()

@@ -120,6 +120,7 @@ def test_class_prior():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the relative error")
 def test_passes_lead_to_the_exact_answer():
     exact = HFSClassifier(epsilon=None, n_neighbors=450, weights="uniform").fit(POINTS, LABELS)
     errors = []

@@ -1,10 +1,11 @@
 """The labelling job: streams with ids, more edges, other labels, more passes."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ohmlearn import Graph, gallery
 from ohmlearn.estimators import HFSClassifier
@@ -163,6 +164,22 @@ def test_update_takes_the_ids_of_its_first_stream(tmp_path, epsilon):
     assert len(model.transduction_) == 6
 
 
+@pytest.mark.parametrize(("tol", "passes"), [(1e-6, 3), (1e-9, 40), (1e-9, 3)])
+def test_a_tolerance_that_was_asked_for_is_reached_or_warned_of(tol, passes):
+    """Three passes do not reach the default, which nobody has asked for."""
+    model = HFSClassifier(epsilon=0.9, tol=tol, passes=passes, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit_edges(gallery.complete(300), {0: "a", 1: "b", 2: "a"})
+    assert model.converged_.all() == (passes == 40)
+    found = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
+    assert len(found) == (passes == 3 and tol == 1e-9)
+    for one in found:
+        assert "the relative error after 3 passes is" in str(one.message)
+        assert "above tol = 1e-09; raise passes or tol" in str(one.message)
+
+
+@pytest.mark.filterwarnings("ignore:the relative error")
 def test_refining_goes_on_from_the_present_answer():
     graph = gallery.complete(300)
     labels = {0: "a", 1: "b", 2: "a"}

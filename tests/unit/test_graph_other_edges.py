@@ -194,6 +194,15 @@ class SparseTensor(Tensor):
         return Tensor(self.array.tocoo().data)
 
 
+class Data(types.SimpleNamespace):
+    """As Data of PyTorch Geometric: its snapshot and update are not those of a sparsifier."""
+
+    def snapshot(self, start_time, end_time):
+        raise AssertionError
+
+    update = snapshot
+
+
 def as_networkx(kind):
     graph = kind()
     graph.add_nodes_from(range(8))
@@ -244,7 +253,7 @@ SOURCES = {
     "csr_array": lambda: ADJACENCY,
     "csr_matrix, int64": lambda: as_wide(ADJACENCY),
     "coo_array": ADJACENCY.tocoo,
-    "PyG Data": lambda: types.SimpleNamespace(
+    "PyG Data": lambda: Data(
         edge_index=Tensor(EDGE_INDEX), edge_attr=EDGE_WEIGHT[:, np.newaxis], num_nodes=8
     ),
     "torch sparse": lambda: SparseTensor(ADJACENCY),

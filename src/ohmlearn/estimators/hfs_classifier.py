@@ -97,7 +97,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         at least 32) that are left out, one at a time. None uses the soft maximum of standardised
         scores of ``method="harmonic"``, which is not calibrated.
     tol : float
-        Relative residual, and estimated relative error, at which later passes stop.
+        Relative residual, and estimated relative error, at which later passes stop. If they do not
+        reach a `tol` other than the default within `passes`, a ConvergenceWarning says so.
     random_state : int, Generator, RandomState or None
         Seed for the choice of edges, the solver, and ties without evidence.
     n_jobs : int, optional

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ohmlearn._defaults import LABEL_EPSILON, NEIGHBORS, WEIGHTS
 from ohmlearn._display import Tabular
 from ohmlearn._phases import Phase, phase
-from ohmlearn.checks.edge_arrays import is_table
+from ohmlearn.checks.edge_arrays import is_from, is_table
 from ohmlearn.checks.parameters import Constraints
 from ohmlearn.estimators.answer import Floats, NodeAnswer
 from ohmlearn.estimators.explanation import explain_asked, explain_nodes
@@ -32,6 +32,7 @@ from ohmlearn.estimators.model_file import load_labelling, save_labelling
 from ohmlearn.estimators.problem import HFSParameters, NumberProblem, Problem
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
+from ohmlearn.graph.convert import tensor_to_array
 from ohmlearn.graph.graph import graph_of, with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
@@ -668,6 +669,7 @@ optional
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.affinity == "precomputed"
+        X = tensor_to_array(X) if is_from("torch", X) else X
         graph = None if isinstance(X, np.ndarray) or scipy.sparse.issparse(X) else graph_of(X)
         if graph is not None and precomputed:
             if reset:

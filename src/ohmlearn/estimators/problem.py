@@ -49,7 +49,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.hfs_system import HFSSolver, Normalization
-from ohmlearn.harmonic.solve_hfs import Method, make_system
+from ohmlearn.harmonic.solve_hfs import Method, make_system, warn_unconverged
 from ohmlearn.nodes import NodeTable
 from ohmlearn.points.affinity import AFFINITIES
 from ohmlearn.points.exact_neighbors import METRICS
@@ -301,6 +301,11 @@ class Problem(ABC):
                 edges, self.graph, self.used.nodes, self.columns, passes=passes, tol=p.tol,
                 leave_out=leave_out, verbose=p.verbose, x0=x0, **self._how(),
             )  # fmt: skip
+        if p.tol != type(p).tol and not found.converged.all():
+            assert found.error is not None
+            worst = float(np.fmax(found.residual, found.error).max())
+            remedy = f"raise {Param('passes')} or {Param('tol')}"
+            warn_unconverged(worst, p.tol, remedy, f"error after {n_before + found.passes} passes")
         return found.with_nodes(self.n_nodes)
 
     @property

@@ -562,8 +562,10 @@ def graph_of(other: Any) -> Graph | None:
         # Several columns are features of edges, not weights.
         one = [w.reshape(-1) for w in every if w is not None and w.shape[1:] in ((), (1,))]
         return Graph.from_edge_index(other.edge_index, *one[:1], n_nodes=other.num_nodes)
-    if is_from("torch", other):
+    if is_from("torch", other):  # also EdgeIndex of PyTorch Geometric
         other = convert.tensor_to_array(other)
+    elif is_from("torch_geometric", other):
+        refuse_other_graph(other, "nodes and edges of one kind are")
     if is_table(other) or len(getattr(other, "shape", ())) != 2:
         return None
     if other.shape[0] == 2 != other.shape[1] and other.dtype.kind in "iu":

@@ -189,9 +189,9 @@ def solve_hfs(
     q = len(mu)
     solved = (report.residual <= tol) | report.rounding
     if not solved.all():
-        _warn_unconverged(float(report.residual.max()), tol, f"raise {Param('tol')}")
+        warn_unconverged(float(report.residual.max()), tol, f"raise {Param('tol')}")
     elif not excess.max() <= 1.0:
-        _warn_unconverged(float(residual.max()), tol, PRECISION)
+        warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
     if leave_out is not None:
         average = average_in(h, system.labelled[labels], f)
@@ -486,10 +486,11 @@ def _check_start(x0: ArrayLike | None, shape: tuple[int, ...]) -> Floats | None:
     return start
 
 
-def _warn_unconverged(residual: float, tol: float, remedy: str) -> None:
+def warn_unconverged(residual: float, tol: float, remedy: str, what: str = "residual") -> None:
+    """Warn that the residual of an answer, or something else, is larger than was asked for."""
     from ohmlearn._convergence import UnconvergedWarning  # late: it imports scikit-learn
 
     warn(
-        f"the relative residual is {residual:.2g}, above {Param('tol', tol)}; {remedy}",
+        f"the relative {what} is {residual:.2g}, above {Param('tol', tol)}; {remedy}",
         UnconvergedWarning,
     )

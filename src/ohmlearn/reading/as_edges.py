@@ -78,7 +78,7 @@ def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = 
 
 def as_graph(given: object) -> Graph:
     """Return edges in any form, or a sparsifier, as a Graph, with the ids of its nodes."""
-    if isinstance(given, KeepsGraph):
+    if isinstance(given, KeepsGraph) and graph_of(given) is None:  # PyG's Data has another one
         return given.snapshot()
     if isinstance(given, list) and given and isinstance(given[0], list):
         raise InputTypeError(
@@ -115,7 +115,7 @@ def as_edges_and_sparsifier(
         )
     moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
     graph = h
-    if isinstance(h, KeepsGraph):
+    if isinstance(h, KeepsGraph) and graph_of(h) is None:
         graph = h.snapshot(**moment)
     elif moment:
         raise TypeError(
