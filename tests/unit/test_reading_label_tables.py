@@ -5,11 +5,12 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from row_files import write_rows
 from stream_cases import edges
 
-from ohmlearn.estimators.label_input import find_classes, number_labels
+from ohmlearn.estimators.label_input import by_node, find_classes, number_labels
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading import SourceError, read_edges
 from ohmlearn.reading.label_table import read_labels
@@ -261,3 +262,33 @@ def test_ids_are_the_same_in_blocks(tmp_path: Path, monkeypatch, names: list):
     monkeypatch.setattr(table_module, "ARROW_CELLS", 2)
     write_table(str(tmp_path / "blocks.parquet"), {"node": NodeIds(nodes)})
     assert parquet.read_table(tmp_path / "blocks.parquet")["node"].to_pylist() == names
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "frame", "content"])
+def test_unusual_names_of_columns_in_any_order(tmp_path, ending):
+    # No name is a usual one; the ids are all different, the labels are not.
+    columns = {"Befund": ["ok", "gut?", "ok", "ok"], "Konto": ["a b 1", "ü 2", "c3", "d4"]}
+    expected = dict(zip(columns["Konto"], columns["Befund"], strict=True))
+    for order in (list(columns), list(columns)[::-1]):
+        table = {name: columns[name] for name in order}
+        if ending == "frame":
+            assert by_node(pandas.DataFrame(table), by_index=True) == expected
+        elif ending == "content":
+            text = "\n".join(";".join(row) for row in (order, *zip(*table.values(), strict=True)))
+            assert read_labels("the body", content=text.encode()) == expected
+        else:
+            labels = read_labels(str(write_rows(tmp_path / f"y.{ending}", table)))
+            assert labels == expected
+            assert labels.columns == "nodes = 'Konto', labels = 'Befund' (guessed)"
+
+
+def test_a_heading_above_missing_labels(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("konto,befund\na 1,\na 2,\na 3,ok\na 4,\na 5,schlecht\n")
+    assert read_labels(str(path)) == {"a 3": "ok", "a 5": "schlecht"}
+    path.write_text("who,konto,note,befund\nann,k1,,ok\nbob,k2,,ok\n")
+    with pytest.raises(SourceError, match="not clear which two columns make a label: there are 'w"):
+        read_labels(str(path))
+    assert read_labels(str(path), "konto", 3) == {"k1": "ok", "k2": "ok"}
+    with pytest.raises(SourceError, match="has no column 'x,y', only 'who', 'konto'"):
+        read_labels(str(path), "x,y")

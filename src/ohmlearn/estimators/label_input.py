@@ -7,7 +7,7 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -22,7 +22,13 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered
 from ohmlearn.reading.arrow_reader import read_whole
 from ohmlearn.reading.column_choice import is_id
-from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather, read_labels
+from ohmlearn.reading.label_table import (
+    FileLabels,
+    are_swapped,
+    as_node_ids,
+    gather,
+    read_labels,
+)
 from ohmlearn.reading.source_errors import refuse_source
 
 Floats = NDArray[np.float64]
@@ -105,7 +111,9 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     if is_unknown.all():
         there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
         refuse_source(
-            labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
+            labels.path,
+            f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}; if these are "
+            f"no nodes, call the columns of the labels node and label",
         )
     numbers = ids.add(nodes).astype(np.int64)
     return labels._replace(nodes=numbers).take(np.argsort(numbers, kind="stable"))
@@ -580,7 +588,7 @@ def by_node(given: Any, *, by_index: bool) -> Any:
             f"a table of labels or weights must have two columns, the nodes and their values, got "
             f"{', '.join(map(repr, names)) or 'none'}; select two of them"
         )
-    at = _find_nodes(names)
+    at = _find_nodes(names, columns)
     if library == "pandas" and str(names[at]).lower() in VALUES:
         raise ValueError(
             f"a table of labels or weights must have a column of nodes, got {names[0]!r} and "
@@ -601,11 +609,13 @@ def _is_table(names: list[Any], columns: list[list[Any]]) -> bool:
     return any(isinstance(value, str) for column in columns for value in column)
 
 
-def _find_nodes(names: list[Any]) -> int:
-    """Return which of two columns has the nodes: the first, unless the headings say otherwise."""
+def _find_nodes(names: list[Any], columns: Sequence[Sequence[Any]] = ((), ())) -> int:
+    """Return which of two columns has the nodes: the first, unless headings or values disagree."""
     simple = [str(name).lower() for name in names]
     found = [at for at in range(2) if simple[at] in NODES]
-    return found[0] if found else int(simple[0] in VALUES)
+    if found or not {*simple}.isdisjoint(VALUES):
+        return found[0] if found else int(simple[0] in VALUES)
+    return int(is_id(simple[1]) and not is_id(simple[0])) or int(are_swapped(*columns))
 
 
 def label_heading(y: Any) -> str | None:

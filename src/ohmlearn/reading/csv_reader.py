@@ -34,7 +34,7 @@ LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
 DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+")
 THOUSANDS = re.compile(rb"[-+]?[1-9]\d{0,2},\d{3}")
-ODD_ONE = 5
+ODD_ONE, FEWEST_ROWS = 5, 2
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
@@ -374,8 +374,10 @@ class TextSource(Source):
             return True
         if _are_headings(texts, rows, sample):
             return True
+        if rows.second_may_be_empty and any(isinstance(name, str) for name in columns):
+            return True
         if rows.second_may_be_empty and options.source_col is options.target_col is None:
-            return _is_odd_label(fields, sample)
+            return _is_odd_row(fields, sample)
         # A CSV file of names has a header by convention; other text only if numbers follow.
         if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
@@ -405,22 +407,27 @@ def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
     return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
 
 
-def _is_odd_label(fields: list[bytes], sample: TextSample) -> bool:
+def _is_odd_row(fields: list[bytes], sample: TextSample) -> bool:
     """Whether a first row of a table of labels is its heading, though no name is a usual one.
 
-    It must be of words without digits. It is one if the labels are numbers, but its own is not; or
-    if its label is in no other row, and at most one label in five is alone like this, so that it
-    would be a coincidence.
+    It must be of words without digits that no other row has. It is one if another column has digits
+    in all rows, as ids and numbers do; or if its label is in no other row, and at most one label in
+    five is alone like this, so that it would be a coincidence.
     """
-    labels = Counter(sample.column(1))
-    if len(fields) < 2 or fields[1] in labels or fields[0] in sample.column(0):
+    columns = [sample.column(at) for at in range(len(fields))]
+    if any(field in texts for field, texts in zip(fields, columns, strict=True)):
         return False
-    if any(48 <= byte <= 57 for byte in b"".join(fields[:2])):
+    if _has_digit(b"".join(fields)):
         return False
-    if labels and all(map(_is_number, labels)):
+    if any(len(texts) >= FEWEST_ROWS and all(map(_has_digit, texts)) for texts in columns):
         return True
+    labels = min(map(Counter, columns[:2]), key=len)
     n_alone = 1 + sum(count == 1 for count in labels.values())
-    return ODD_ONE * n_alone <= 1 + labels.total()
+    return len(fields) > 1 and ODD_ONE * n_alone <= 1 + labels.total()
+
+
+def _has_digit(text: bytes) -> bool:
+    return any(48 <= byte <= 57 for byte in text)
 
 
 def _is_number(field: bytes) -> bool:

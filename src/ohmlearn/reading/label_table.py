@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
@@ -86,6 +87,16 @@ def read_labels(
     )
     unlabelled = MISSING if numbers else UNLABELLED
     rows, columns, n_minus_ones = _read_rows(path, options, unlabelled, content)
+    if columns is not None and columns.guessed and not numbers:
+        usual = {*chain.from_iterable(options.rows.ends)}
+        headings = {name.strip().lower() for name in columns.names or ()}
+        nodes, texts = ([row[at] for row in rows] for at in (0, 1))
+        if usual.isdisjoint(headings) and are_swapped(nodes, texts):
+            at = columns.v, columns.u
+            u, v = (columns.names[i] for i in at) if columns.names else at
+            options = replace(options, source_col=u, target_col=v)
+            rows, columns, n_minus_ones = _read_rows(path, options, unlabelled, content)
+            columns = columns and columns._replace(guessed="guessed")
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     if columns is not None and node_col is None and label_col is None:
@@ -169,6 +180,18 @@ def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | N
             f"classes; name another column with {Param('label_col')}, or group the numbers into "
             f"classes first; to predict numbers, use HFSRegressor in Python",
         )
+
+
+def are_swapped(nodes: Sequence[Any], labels: Sequence[Any]) -> bool:
+    """Whether two columns without usual names are labels and nodes: the latter all different.
+
+    Examples
+    --------
+    >>> are_swapped(["ok", "ok", "bad", "ok"], [17, 2, 3, 5])
+    True
+    """
+    alone = len(set(labels)) == len(labels)
+    return alone and 1 < len(nodes) >= 2 * len(set(nodes))
 
 
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
