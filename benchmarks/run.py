@@ -59,7 +59,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     "advice": (["--draws=5"], ["--points=3025", "--draws=3", "--sets", "digits",
                                "school_primary"]),
     "trust": (
-        ["--draws=3", "--points=3000"],
+        ["--draws=4", "--points=3000"],
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
     "reasons": (
