@@ -51,7 +51,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "events": ([], ["--events=2e6", "--draws=2", "--made-draws=2", "--limit=30"]),
     "solver": (
-        ["--limit=45", "--peers", *PEERS],
+        ["--limit=40", "--peers", *PEERS],
         ["--quick", "--limit=10", "--peers", *PEERS],
     ),
     "neighbors": ([], ["--share=0.1"]),
@@ -73,7 +73,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "features": (
-        ["--limit=150"],
+        ["--limit=150", "--slow-draws=3"],
         ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"],
     ),
     "labels": (
