@@ -27,6 +27,7 @@ from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, ti
 
 PER_CLASS = (1, 5, 10)
 LARGE = 15_000  # larger sets, by number of nodes, have two draws instead of all
+HUGE = 100_000  # larger sets only have the largest number of labels
 MEMORY_GIB = 8.0
 
 
@@ -191,7 +192,8 @@ def _run(data: LabelledGraph | str, options: argparse.Namespace) -> None:
             head = {"bench": "labels", "set": data.name, "nodes": len(data.y)}
             head |= {"edges": data.graph.n_edges, "method": name, "version": version(package)}
             arguments = ["--child", name, "--path", str(path), "--draws", str(options.draws)]
-            arguments += ["--per-class", *(str(count) for count in options.per_class)]
+            counts = [max(options.per_class)] if len(data.y) > HUGE else options.per_class
+            arguments += ["--per-class", *(str(count) for count in counts)]
             for figure in run_child(
                 "benchmarks.labels", arguments, options.limit, memory_gib=MEMORY_GIB
             ):
