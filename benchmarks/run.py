@@ -77,7 +77,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"],
     ),
     "labels": (
-        ["--draws=5", "--limit=100", "--points=3000"],
+        ["--draws=4", "--limit=100", "--points=3000"],
         ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
          "--draws=3", "--full", "--limit=30"],
     ),
