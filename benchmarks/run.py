@@ -69,7 +69,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "forgetting": (["--draws=5", "--months=6"], ["--draws=2", "--months=2"]),
     "scaling": (
-        ["--limit=60"],
+        ["--limit=100"],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "features": (
