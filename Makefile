@@ -73,7 +73,7 @@ check-page: .venv/page ## the page of `ohmlearn serve` in a real browser (chromi
 check-serve: .venv/dev ## kill `ohmlearn serve` 100 times under load, five minutes; KILLS=10 is quicker
 	$(BIN)/python tests/project/check_serve.py $(KILLS)
 
-bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchmarks/results and the pages made of it
+bench: $(BENCH)/installed ## every claim beside its peers, about 70 minutes: benchmarks/results and the pages made of it
 	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
 	$(BENCH)/bin/python -m benchmarks.page
 

@@ -26,14 +26,15 @@ from benchmarks.machine import version
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
 
 PER_CLASS = (1, 5, 10)
-LARGE = 15_000  # larger sets, by number of nodes, have three draws instead of all
+LARGE = 15_000  # larger sets, by number of nodes, have two draws instead of all
+HUGE = 100_000  # larger sets only have the largest number of labels
 MEMORY_GIB = 8.0
 
 
 def label_draws(y: np.ndarray, splits: dict[str, list[np.ndarray]], n_draws: int, wanted: list[int]
                 ) -> Iterator[tuple[str, list[np.ndarray]]]:  # fmt: skip
     """Yield sets of labelled nodes: random ones per number of labels per class, and published."""
-    n_draws = min(n_draws, 3) if len(y) > LARGE else n_draws
+    n_draws = min(n_draws, 2) if len(y) > LARGE else n_draws
     classes = [np.flatnonzero(y == c) for c in range(y.max() + 1)]
     for per_class in wanted:
         draws = []
@@ -191,7 +192,8 @@ def _run(data: LabelledGraph | str, options: argparse.Namespace) -> None:
             head = {"bench": "labels", "set": data.name, "nodes": len(data.y)}
             head |= {"edges": data.graph.n_edges, "method": name, "version": version(package)}
             arguments = ["--child", name, "--path", str(path), "--draws", str(options.draws)]
-            arguments += ["--per-class", *(str(count) for count in options.per_class)]
+            counts = [max(options.per_class)] if len(data.y) > HUGE else options.per_class
+            arguments += ["--per-class", *(str(count) for count in counts)]
             for figure in run_child(
                 "benchmarks.labels", arguments, options.limit, memory_gib=MEMORY_GIB
             ):

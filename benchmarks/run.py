@@ -51,7 +51,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "events": ([], ["--events=2e6", "--draws=2", "--made-draws=2", "--limit=30"]),
     "solver": (
-        ["--limit=45", "--peers", *PEERS],
+        ["--limit=40", "--peers", *PEERS],
         ["--quick", "--limit=10", "--peers", *PEERS],
     ),
     "neighbors": ([], ["--share=0.1"]),
@@ -59,7 +59,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     "advice": (["--draws=5"], ["--points=3025", "--draws=3", "--sets", "digits",
                                "school_primary"]),
     "trust": (
-        ["--draws=3", "--points=3000"],
+        ["--draws=4", "--points=3000"],
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
     "reasons": (
@@ -69,15 +69,15 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "forgetting": (["--draws=5", "--months=6"], ["--draws=2", "--months=2"]),
     "scaling": (
-        ["--limit=60"],
+        ["--limit=100"],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "features": (
-        ["--limit=150"],
+        ["--limit=150", "--slow-draws=3"],
         ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"],
     ),
     "labels": (
-        ["--draws=5", "--limit=60", "--points=3000"],
+        ["--draws=4", "--limit=100", "--points=3000"],
         ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
          "--draws=3", "--full", "--limit=30"],
     ),

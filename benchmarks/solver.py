@@ -87,14 +87,19 @@ def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
         runs += [(OURS, 1), (OURS, 2)]
     if options.quick or facts["n"] > LARGE_NODES:
         runs += [(name, 2) for name in THREADED if name in options.peers]
+    reached = set()
     for name, threads in runs:
+        if name != OURS and threads > 1 and name not in reached:
+            continue
         print(f"{graph}: {name}, {threads} thread(s)", file=sys.stderr, flush=True)
         head = {**facts, "solver": name, "version": solvers.version(name), "threads": threads}
         if head["version"] is None:
             emit({**head, "status": "missing"})
             continue
         wanted = [1] if threads > 1 and name != OURS else [1, COLUMNS]
-        for figure in run_pair(name, path, options.limit, threads, wanted):
+        for figure in run_pair(name, path, options.limit * threads, threads, wanted):
+            if figure["status"] == "ok":
+                reached.add(name)
             emit({**head, **figure})
 
 
