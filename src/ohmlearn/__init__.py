@@ -1,7 +1,7 @@
 """Labels for graphs too dense or too fast to store.
 
-read_edges                     edges from files, tables and addresses; other functions take paths, too
-HFSClassifier, HFSRegressor    labels or values of all nodes from a few; with graph_feature columns,
+read_edges                     edges from files, tables, objects and addresses
+HFSClassifier, HFSRegressor    labels or values of all nodes from a few; with columns about nodes,
                                GraphFeatureClassifier, GraphFeatureRegressor
 StreamingSparsifier, sparsify  a small graph with nearly the same energies as all edges
 certify, refine                how near it is, and scores of all edges in a few passes
