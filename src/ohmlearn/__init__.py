@@ -1,4 +1,14 @@
-"""Labels for graphs too dense or too fast to store."""
+"""Labels for graphs too dense or too fast to store.
+
+read_edges                     edges from files, tables, objects and addresses
+HFSClassifier, HFSRegressor    labels or values of all nodes from a few; with columns about nodes,
+                               GraphFeatureClassifier, GraphFeatureRegressor
+StreamingSparsifier, sparsify  a small graph with nearly the same energies as all edges
+certify, refine                how near it is, and scores of all edges in a few passes
+LaplacianSolver, effective_resistance, Graph, EdgeLog, StateFile: what these are made of and kept in
+
+Start with help(ohmlearn.HFSClassifier), the command ``ohmlearn --help``, or the guides in docs/.
+"""
 
 import re
 import sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,11 +48,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         title, facts = self._known()
-        rows = "".join(
-            f'<tr><th style="{STYLE}">{escape(name)}</th>'
-            f'<td style="{STYLE}">{escape(_as_text(value))}</td></tr>'
-            for name, value in facts.items()
-        )
+        rows = "".join(f"<tr>{_cells('th', [x])}{_cells('td', [facts[x]])}</tr>" for x in facts)
         return f'<table><caption style="{STYLE}">{escape(title)}</caption>{rows}</table>'
 
 
@@ -77,15 +74,15 @@ class Tabular:
 
     def _repr_html_(self: HasColumns) -> str:
         columns = self._columns()
-        lines = [columns, *zip(*columns.values(), strict=True)]  # first the names
-        rows = (
-            "".join(f'<{kind} style="{STYLE}">{escape(_as_text(x))}</{kind}>' for x in line)
-            for kind, line in zip(["th"] + ["td"] * len(lines), lines, strict=False)
-        )
-        return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+        rows = (_cells("td", row) for row in zip(*columns.values(), strict=True))
+        return f"<table><tr>{'</tr><tr>'.join([_cells('th', columns), *rows])}</tr></table>"
 
     def __arrow_c_stream__(self: HasColumns, requested_schema: object = None) -> object:
         return Tabular.to_arrow(self).__arrow_c_stream__(requested_schema)
+
+
+def _cells(kind: str, values: Iterable[Any]) -> str:
+    return "".join(f'<{kind} style="{STYLE}">{escape(_as_text(x))}</{kind}>' for x in values)
 
 
 def _in_words(name: str, value: Any) -> str:

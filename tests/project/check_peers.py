@@ -1,8 +1,9 @@
 """Run other packages' own tests on this one: ``python tests/project/check_peers.py``.
 
-The tests are those in the installed packages; nothing is fetched. A copy of a test file imports
-the adapters below instead of the package's functions. Each test that fails must be in DIFFERENCES,
-and each of these must fail. docs/guides/coming-from.md has what was run.
+The tests are those in the installed packages (PYTHONPATH may name others); nothing is fetched. A
+copy of a test file imports the adapters below instead of the package's functions. Each test that
+fails must be in FILES with its reason, and each of these must fail. docs/guides/coming-from.md has
+what was run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ohmlearn import Graph, HFSClassifier, effective_resistance
+import numpy as np
+
+from ohmlearn import Graph, HFSClassifier, LaplacianSolver, effective_resistance, sparsify
+from ohmlearn.graph.graph import graph_of
 
 HERE = Path(__file__)
 PRIVATE = "calls the private _build_graph and compares with LabelSpreading's own equations"
@@ -80,6 +84,39 @@ FILES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"from sknetwork.classification import": "from check_peers import"},
         {},
     ),
+    # Of the others in these files, none is of what ohmlearn does.
+    "networkit.test.test_centrality": (
+        {
+            'nk.readGraph("input/looptest1.gml", nk.Format.GML)': "None",  # not in the wheel
+            'nk.readGraph("input/looptest2.gml", nk.Format.GML)': "None",
+            "nk.centrality.ApproxElectricalCloseness(": "check_peers.ApproxElectricalCloseness(",
+            "nk.centrality.ApproxSpanningEdge(": "check_peers.ApproxSpanningEdge(",
+            "import unittest": "import unittest, check_peers",
+        },
+        {},
+    ),
+    "networkit.test.test_sparsification": (
+        {
+            'readGraph("input/jazz.graph", Format.METIS)': (  # as large; that one is not there
+                "generators.ErdosRenyiGenerator(198, 0.14).generate()"
+            ),
+            "self.sparsifiers = [": "self.sparsifiers = [check_peers.Sparsifier()]\n\t\t_ = [",
+            "import unittest": "import unittest, check_peers",
+        },
+        {},
+    ),
+    "pyamg.tests.test_blackbox": (  # the cases that are Laplacians with ground
+        {
+            "from pyamg.blackbox import solve": "from check_peers import solve",
+            "for A, b in self.cases:": "for A, b in self.cases[:2]:",
+            "# Special tests": "return",
+        },
+        {},
+    ),
+}
+CHOSEN = {  # of files with other tests
+    "networkx.algorithms.tests.test_distance_measures": "resistance",
+    "networkit.test.test_centrality": "ElectricalCloseness or SpanningEdge",
 }
 
 
@@ -213,6 +250,57 @@ class DiffusionClassifier:
 Propagation = PageRankClassifier = DiffusionClassifier
 
 
+# NetworKit
+
+
+class ApproxElectricalCloseness:
+    """The diagonal of the pseudo-inverse of the Laplacian, in one block solve."""
+
+    def __init__(self, G: Any, epsilon: float) -> None:
+        self.graph, self.epsilon = graph_of(G), epsilon
+
+    def run(self) -> ApproxElectricalCloseness:
+        return self
+
+    def getDiagonal(self) -> Any:
+        return LaplacianSolver(self.graph).solve(np.eye(self.graph.n_nodes)).diagonal()
+
+
+class ApproxSpanningEdge:
+    """Weight times effective resistance of each edge, in the order of NetworKit's ids of edges."""
+
+    def __init__(self, G: Any, epsilon: float) -> None:
+        self.given, self.epsilon = G, epsilon
+
+    def run(self) -> None:
+        pairs = np.empty((self.given.numberOfEdges(), 2), np.int64)
+        for u, v in self.given.iterEdges():
+            pairs[self.given.edgeId(u, v)] = u, v
+        how = {"rtol": self.epsilon, "random_state": 0}
+        self.r = effective_resistance(graph_of(self.given), pairs, **how)
+
+    def scores(self) -> Any:
+        return self.r.tolist()
+
+
+class Sparsifier:
+    def getSparsifiedGraphOfSize(self, G: Any, ratio: float) -> Any:
+        import networkit
+
+        wanted = round(ratio * G.numberOfEdges())
+        found = networkit.Graph(G.numberOfNodes(), weighted=True)
+        for u, v, w in zip(*sparsify(G, max_edges=wanted, random_state=0).edges(), strict=True):
+            found.addEdge(int(u), int(v), float(w))
+        return found
+
+
+# pyamg
+
+
+def solve(A: Any, b: Any, **_: Any) -> Any:
+    return LaplacianSolver.from_sddm(A).solve(b)
+
+
 def run(module: str, replaced: dict[str, str], differences: dict[str, str]) -> bool:
     """Run the tests of a module; return whether the failures are the differences."""
     found = importlib.util.find_spec(module)
@@ -222,15 +310,14 @@ def run(module: str, replaced: dict[str, str], differences: dict[str, str]) -> b
     for old, new in replaced.items():
         assert old in code, old
         code = code.replace(old, new)
-    chosen = "resistance" if module.endswith("test_distance_measures") else ""
     with TemporaryDirectory() as folder:
         Path(folder, "test_peer.py").write_text(code)
         Path(folder, "conftest.py").write_text(DTYPE)
         command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--junitxml=out.xml"]
-        environ = os.environ | {"PYTHONPATH": str(HERE.parent)}
-        subprocess.run(
-            [*command, "-k", chosen, "."], cwd=folder, env=environ, stdout=subprocess.DEVNULL
-        )
+        places = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+        environ = os.environ | {"PYTHONPATH": places}
+        command += ["-k", CHOSEN.get(module, ""), "."]
+        subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.DEVNULL)
         every = ET.parse(Path(folder, "out.xml")).iter("testcase")
     # scikit-network's files import functions called test_graph, which return graphs.
     of_class = module.startswith("sknetwork")

@@ -86,7 +86,6 @@ POSITIVE = Interval(Real, SMALLEST, LARGEST)
 Constraints = Mapping[str, tuple[Any, ...]]
 ARRAY = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array")
 CALLABLE = Allowed(callable, "a function")
-RandomState = int | np.random.Generator | np.random.RandomState | None  # of a public function
 RANDOM_STATE = (None, Interval(Integral, 0, 2**64 - 1), np.random.Generator, np.random.RandomState)
 N_JOBS = (None, Interval(Integral))  # `check_n_jobs` knows the limits
 VERBOSE = (bool, Interval(Integral, 0))

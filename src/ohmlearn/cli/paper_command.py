@@ -46,7 +46,7 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     from ohmlearn import demo as steps
 
     _make_default_folder(output, Path("out"))
-    picture = output.with_suffix(".png")
+    picture = output.parent / f"{output.stem}.png"
     check_outputs({"-o": str(output), "its picture": str(picture)})
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))

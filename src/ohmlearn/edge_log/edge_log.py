@@ -26,7 +26,7 @@ from ohmlearn.checks.edge_arrays import (
     check_weights,
     raise_edge_fault,
 )
-from ohmlearn.checks.parameters import RandomState, check_option
+from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment, check_times
 from ohmlearn.edge_log.compaction import Compaction, choose_segments
 from ohmlearn.edge_log.journal import Rows
@@ -121,7 +121,7 @@ class EdgeLog(Shown, Shared):
         folder: str | os.PathLike[str],
         *,
         epsilon: float | None = None,
-        random_state: RandomState = None,
+        random_state: object = None,
         n_jobs: int | None = None,
         **options: Any,
     ) -> None:

@@ -503,8 +503,8 @@ def _sample(path: str, size: int) -> str:
 def _growth(source: Source, other: Source) -> str:
     """Return how a table or a file on this machine has grown, if another one is its beginning."""
     before, now = other.get("version"), source.get("version")
-    if before and now:  # of a table; scans that choose rows may have different ones
-        return "" if "," in f"{before}{now}" else f"from {before} to {now}"
+    if before and now:  # of a table
+        return f"from {before} to {now}"
     before, now = other.get("size"), source["size"]
     if not before or before >= now or not os.path.isfile(source["path"]):
         return ""

@@ -28,7 +28,6 @@ from ohmlearn.checks.parameters import (
     VERBOSE,
     Constraints,
     Interval,
-    RandomState,
 )
 from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.errors import InputError, Param
@@ -119,7 +118,7 @@ class GraphEstimator(BaseEstimator):
     }
     epsilon: float | None = LABEL_EPSILON
     max_edges: int | None = None
-    random_state: RandomState = None
+    random_state: object = None
     n_jobs: int | None = None
     verbose: int = 0
     n_features_in_: int = field(init=False)

@@ -37,7 +37,6 @@ from ohmlearn.checks.parameters import (
     VERBOSE,
     Constraints,
     Interval,
-    RandomState,
     check_n_jobs,
     check_parameters,
     check_seed,
@@ -69,7 +68,7 @@ def smooth(
     degrees: ArrayLike | None = None,
     rows: ArrayLike | None = None,
     tol: float = 1e-6,
-    random_state: RandomState = None,
+    random_state: object = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> NDArray[Any]:
@@ -149,7 +148,7 @@ class Smoothing:
     _: KW_ONLY
     degrees: ArrayLike | None = None
     tol: float = 1e-6
-    random_state: RandomState = None
+    random_state: object = None
     n_jobs: int | None = None
     verbose: int = 0
 

@@ -193,13 +193,10 @@ def pin(table: Any) -> tuple[Any, str, dict[str, Any]]:
     if kind == "delta":
         name, path = table.table_uri.removeprefix("file://"), table.metadata().id
         version, table, kind = f"version {table.version()}", table.to_pyarrow_dataset(), "dataset"
-    elif kind == "iceberg":
-        scan = table = table.scan() if hasattr(table, "scan") else table
-        name, path = scan.table_metadata.location, str(scan.table_metadata.table_uuid)
-        snapshot, rows = scan.snapshot(), str(scan.row_filter)
-        version = f"snapshot {snapshot and snapshot.snapshot_id}"
-        if rows != "AlwaysTrue()" or scan.limit is not None:
-            version += f", {rows} {scan.limit}"
+    elif kind == "iceberg" and hasattr(table, "scan"):  # a scan may be of some rows
+        name, path = table.location(), str(table.metadata.table_uuid)
+        snapshot = table.current_snapshot()
+        version, table = f"snapshot {snapshot and snapshot.snapshot_id}", table.scan()
     else:
         return table, kind, {}
     about = {"name": f"the table {name}", "path": path, "sample": f"{path} {version}"}

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ohmlearn._arrays_file import check_folder
+from ohmlearn._arrays_file import check_folder, check_writable
 from ohmlearn._defaults import LABEL_EPSILON
 from ohmlearn.checks.times import check_duration
 from ohmlearn.edge_log import EdgeLog, LogError
@@ -46,6 +46,7 @@ class Folder:
         self.answers_path = self.path / ANSWERS  # the file of the last answers
         if not self.path.is_dir():
             check_folder(self.path)
+            check_writable(self.path)
             self.path.mkdir()
         others = {one.name for one in self.path.iterdir()} - KNOWN
         is_old = is_log(self.path / LOG)
