@@ -98,7 +98,8 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
     direct_.emplace(graph_, ground_, null_);
   } else {
     const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
-    if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
+    is_local_ = radius >= kLocalRadius;
+    if (is_local_ && numbers_are_scattered(graph_)) {
       matrix_.order = bfs_order(graph_);
     } else {
       matrix_.order.resize(graph_.n);
@@ -177,7 +178,7 @@ double Solver::patience(double iterations) const {
 void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(graph_, columns.count, options.tolerance);
-  trial.mean_rate = true;
+  trial.mean_rate = !is_local_;
   const auto wants_factor = [](const ColumnReport& r) {
     return r.outcome != Outcome::converged && r.outcome != Outcome::iteration_limit;
   };
