@@ -17,7 +17,7 @@ struct Column {
   double anchor = std::numeric_limits<double>::infinity();  // of the latest true residual
   double best = std::numeric_limits<double>::infinity();    // least of all true residuals
   double floor = 0.0;         // the part of `norm` that the rounding of x may explain
-  double earlier = 0.0;       // `norm` ten iterations before the forecast that reads it
+  double earlier = 0.0;       // `norm` where the rate of the next forecast begins
   double energy = 0.0;        // r'M^-1 r at the start of the current iteration
   double first_energy = 0.0;  // r'M^-1 r at the start of the first iteration
   int idle = 0;               // successive true residuals without progress
@@ -51,7 +51,7 @@ class Convergence {
     bool low = true;
     bool too_far = false;
     for (Column& each : column) {
-      if (2 * iterations % kForecastEvery == 0) each.earlier = each.norm;
+      if (!options_.mean_rate && 2 * iterations % kForecastEvery == 0) each.earlier = each.norm;
       if (!each.running) continue;
       const double tolerance = waits_for_energy(each) ? 0.0 : 0.9 * options_.tolerance;
       const double goal = std::max(tolerance, kTrust * each.anchor);
@@ -71,6 +71,7 @@ class Convergence {
     for (int c = 0; c < width_; ++c) {
       Column& each = column[c];
       if (!each.running) continue;
+      if (iterations == 0) each.earlier = each.norm;
       const bool done = each.norm <= options_.tolerance && !waits_for_energy(each);
       // The precision is exhausted if the true residual is much larger than the recursive one, or is at the level of
       // rounding. Before the first iteration there is no recursive residual.
@@ -113,12 +114,13 @@ class Convergence {
     return options_.measure_energy && each.norm > 0.0 && (iterations == 0 || each.energy > least);
   }
 
-  // Total iterations that the slowest column will need, at the rate of the last ten.
+  // Total iterations that the slowest column will need, at the rate of the last ten or at the mean rate.
   double forecast() const {
     double worst = 0.0;
     for (const Column& each : column) {
       if (!each.running || each.norm <= options_.tolerance) continue;
-      const double rate = std::log(each.earlier / each.norm) / (kForecastEvery / 2);
+      const double rate =
+          std::log(each.earlier / each.norm) / (options_.mean_rate ? iterations : kForecastEvery / 2);
       const double left = std::log(each.norm / options_.tolerance);
       worst = std::max(worst, rate > 0.0 ? left / rate : std::numeric_limits<double>::infinity());
     }

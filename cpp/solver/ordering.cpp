@@ -302,7 +302,8 @@ std::vector<std::int32_t> dissect(const Matrix& a, Crew& crew) {
           if (other > own) larger = std::max(larger, other ^ own);
         }
         if (differ == 0) continue;
-        if (pass == 2) {  // Of two neighbours that a separator is to separate, the one with the smaller piece goes there.
+        if (pass == 2) {
+          // Of two neighbours that a separator is to separate, the one with the smaller piece goes there.
           tree[k] = own >> std::bit_width(static_cast<std::uint32_t>(larger));
           continue;
         }

@@ -37,6 +37,9 @@ struct SolveOptions {
   std::int32_t max_iterations = 1000;
   // Stop early if the convergence so far suggests that more iterations than this would be needed.
   double hopeless_beyond = std::numeric_limits<double>::infinity();
+  // The forecast has the rate of the last ten iterations, which shows early that a factor is too coarse, or, if this is
+  // true, the mean rate since the start. With the diagonal, and if the graph is not like a mesh, ten are often far off.
+  bool mean_rate = false;
   bool float_vectors = true;
   // If true, a column converges only when r'M^-1 r has also fallen by tolerance^2, where M is the preconditioner. Its
   // root approximates the energy norm of the error. The norm of r alone does not show errors across light edges.

@@ -13,11 +13,13 @@
 namespace ohm {
 namespace {
 
-// Costs of a factor in units of diagonal iterations on one column, measured on grids and kNN graphs of 10^6 nodes: to
-// build it, per iteration with it, and the number of such iterations for a tolerance of 1e-8.
-constexpr double kBuildCost = 150.0;
-constexpr double kFactorIterationCost = 3.0;
-constexpr double kFactorIterations = 35.0;
+// Costs of a factor in units of diagonal iterations on one column, measured on graphs of 10^3 to 10^6 nodes: to build
+// it, if rows are so long that their entries are all that an iteration costs; per iteration with it, and the number of
+// such iterations for a tolerance of 1e-8. The other work of an iteration on a row is that of `kRowWork` entries.
+constexpr double kBuildCost = 250.0;
+constexpr std::int64_t kRowWork = 8;
+constexpr double kFactorIterationCost = 4.0;
+constexpr double kFactorIterations = 22.0;
 // Columns that are solved together share the memory traffic of the matrix.
 constexpr double kBlockDiscount = 0.45;
 
@@ -52,10 +54,11 @@ class Stopwatch {
 };
 
 // The number of diagonal iterations above which a factor is cheaper, for this many columns.
-double break_even(std::int64_t columns, double tolerance) {
+double break_even(const CsrView& graph, std::int64_t columns, double tolerance) {
+  const double share = static_cast<double>(graph.entries()) / static_cast<double>(graph.entries() + kRowWork * graph.n);
   const double work = columns == 1 ? 1.0 : kBlockDiscount * static_cast<double>(columns);
   const double digits = std::max(1.0, -std::log10(tolerance)) / 8.0;
-  return kBuildCost / work + kFactorIterationCost * kFactorIterations * digits;
+  return share * kBuildCost / work + kFactorIterationCost * kFactorIterations * digits;
 }
 
 // Conjugate gradients in floats, then in doubles if floats stagnate; true if all columns converge.
@@ -96,7 +99,8 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
     direct_.emplace(graph_, ground_, null_);
   } else {
     const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
-    if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
+    is_local_ = radius >= kLocalRadius;
+    if (is_local_ && numbers_are_scattered(graph_)) {
       matrix_.order = bfs_order(graph_);
     } else {
       matrix_.order.resize(graph_.n);
@@ -174,7 +178,8 @@ double Solver::patience(double iterations) const {
 // The first block is a trial for all columns. A factor starts from what the diagonal has reached.
 void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   SolveOptions trial = options;
-  trial.hopeless_beyond = break_even(columns.count, options.tolerance);
+  trial.hopeless_beyond = break_even(graph_, columns.count, options.tolerance);
+  trial.mean_rate = !is_local_;
   const auto wants_factor = [](const ColumnReport& r) {
     return r.outcome != Outcome::converged && r.outcome != Outcome::iteration_limit;
   };

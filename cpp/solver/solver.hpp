@@ -71,6 +71,7 @@ class Solver {
   SolverOptions options_;
   Method plan_;  // what every solve begins with; automatic: the diagonal, as a trial
   std::string plan_reason_;
+  bool is_local_ = false;  // neighbours of neighbours are few, as in a mesh
   Method method_;
   std::string reason_;
   NullSpace null_;
