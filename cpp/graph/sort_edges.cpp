@@ -115,7 +115,10 @@ class Sorter {
     if (parts > 1) resize_result(std::ssize(u_));  // reserves memory, which is not touched before it is written
     std::vector<std::int64_t> begin(n_buckets_ + 1);  // in the result
     for (std::int64_t first = 0, count = 0; first < n_buckets_; first += count) {
-      count = count_buckets(first, (std::ssize(u_) - n_sorted_) / parts);
+      std::int64_t left = (std::ssize(u_) - n_sorted_) / parts;
+      for (count = 0; first + count < n_buckets_ && left >= 0; ++count) {
+        for (const std::vector<std::int64_t>& of_piece : next_) left -= of_piece[first + count];
+      }
       spread(first, first + count);
       crew_.run(count, [&](std::int64_t task) {
         sort_bucket(first + task);
@@ -140,15 +143,6 @@ class Sorter {
     const std::int64_t most = std::clamp<std::int64_t>((std::ssize(u_) - n_sorted_) / kBucket, 1, kMostBuckets);
     while (((std::int64_t{n_} - 1) >> shift_) >= most) ++shift_;
     n_buckets_ = n_ == 0 ? 0 : ((n_ - 1) >> shift_) + 1;
-  }
-
-  // How many buckets from the first one have about as many edges, at least.
-  std::int64_t count_buckets(std::int64_t first, std::int64_t edges) const {
-    std::int64_t bucket = first;
-    for (; bucket < n_buckets_ && edges > 0; ++bucket) {
-      for (const std::vector<std::int64_t>& of_piece : next_) edges -= of_piece[bucket];
-    }
-    return std::max<std::int64_t>(1, bucket - first);
   }
 
   std::int32_t first_node(std::int64_t bucket) const {

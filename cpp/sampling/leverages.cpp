@@ -22,7 +22,7 @@ constexpr int kSketches = 4;
 struct Mirrored {
   Triangle& h;
   Matrix matrix;
-  ~Mirrored() { restore(h, matrix); }
+  ~Mirrored() { restore(h, matrix.scale, matrix.start, matrix.index, std::get<Buffer<float>>(matrix.weight)); }
 };
 
 }  // namespace

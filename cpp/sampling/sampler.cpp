@@ -17,6 +17,22 @@ namespace {
 constexpr double kRefreshes = 8.0;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
+// Leaves the edges that were chosen. Without a branch on them, which would be mispredicted.
+void drop_others(Triangle& h, std::span<const float> probability, std::span<const char> chosen) {
+  std::int64_t left = 0, e = 0;
+  for (std::int32_t u = 0; u < h.n(); h.start[++u] = left) {
+    for (; e < h.start[u + 1]; left += chosen[e++]) {
+      h.other[left] = h.other[e];
+      h.weight[left] = h.weight[e] / probability[e];
+      h.probability[left] = h.probability[e] * probability[e];
+      if (!h.time.empty()) h.time[left] = h.time[e];
+    }
+  }
+  const auto shorten = [&](auto& column) { column.resize(left), drop_tail(column); };
+  shorten(h.other), shorten(h.weight), shorten(h.probability);
+  if (!h.time.empty()) shorten(h.time);
+}
+
 }  // namespace
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
@@ -186,7 +202,7 @@ void Sampler::resample(Crew& crew) {
     throw;
   }
   take_rows(h);
-  state_.rows.for_each_column([](auto& column) { drop_tail(column); });
+  drop_tail(state_.rows.u);
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
   state_.pairs = make_pair_table(state_.n_nodes);
   if (state_.capacity <= 4 * n_rows()) reserve_rows(state_.capacity);
@@ -216,39 +232,7 @@ void Sampler::thin(Crew& crew, Triangle& h) {
       probability[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(probability[e])));
     }
   });
-  const Buffer<char> keep = choose_rows(h, embedding(), probability, coins, crew);
-  keep_chosen(crew, h, probability, keep);
-}
-
-// Leaves the edges that were chosen in `h`, with room for the rows to come. One column after another, because the old
-// and the new one of all would be most of the memory. Nothing fails once a column has changed.
-void Sampler::keep_chosen(Crew& crew, Triangle& h, std::span<const float> probability,
-                          const Buffer<char>& keep) const {
-  Triangle chosen{std::vector<std::int64_t>(h.start.size()), {}, {}, {}, {}};
-  std::vector<std::int64_t>& start = chosen.start;
-  for_row_pieces(h, crew, [&](std::int64_t, std::int32_t u, std::int32_t last) {
-    for (; u < last; ++u) start[u + 1] = std::count(keep.begin() + h.start[u], keep.begin() + h.start[u + 1], 1);
-  });
-  std::partial_sum(start.begin(), start.end(), start.begin());
-  const std::int64_t left = chosen.edges();
-  const std::int64_t room = std::min(4 * left, capacity_for(static_cast<double>(left)));
-  chosen.other.reserve(room), chosen.weight.reserve(room), chosen.probability.reserve(room);
-  if (has_half_life()) chosen.time.reserve(room);
-  const auto choose = [&](auto& column, auto& to, auto&& value) {
-    to.resize(left);
-    for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
-      std::int64_t row = start[first];
-      for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
-        if (keep[e] != 0) to[row++] = value(e);
-      }
-    });
-    column = std::move(to);
-  };
-  choose(h.weight, chosen.weight, [&](std::int64_t e) { return h.weight[e] / probability[e]; });
-  choose(h.probability, chosen.probability, [&](std::int64_t e) { return h.probability[e] * probability[e]; });
-  choose(h.other, chosen.other, [&](std::int64_t e) { return h.other[e]; });
-  if (has_half_life()) choose(h.time, chosen.time, [&](std::int64_t e) { return h.time[e]; });
-  h.start = std::move(start);
+  drop_others(h, probability, choose_rows(h, embedding(), probability, coins, crew));
 }
 
 }  // namespace ohm

@@ -122,7 +122,6 @@ class Sampler {
   Laplacian embed(Crew& crew, Triangle& h, std::uint64_t key);
   void bound_estimates();
   Buffer<float> find_leverages(Crew& crew, Triangle& h, const Laplacian& laplacian, std::uint64_t key);
-  void keep_chosen(Crew& crew, Triangle& h, std::span<const float> probability, const Buffer<char>& keep) const;
   void take_rows(Triangle& h);
   void reserve_nodes(std::int64_t n_nodes);
   void reserve_rows(std::int64_t rows);

@@ -183,8 +183,4 @@ Matrix make_matrix(Triangle& edges, std::span<const double> degree, Crew& crew) 
   return a;
 }
 
-void restore(Triangle& edges, Matrix& matrix) noexcept {
-  restore(edges, matrix.scale, matrix.start, matrix.index, std::get<Buffer<float>>(matrix.weight));
-}
-
 }  // namespace ohm

@@ -46,6 +46,5 @@ WeightRange weight_range(const CsrView& graph, const double* ground);
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order, Crew& crew = alone);
 // Without ground or renumbering. `restore` gives the edges back.
 Matrix make_matrix(Triangle& edges, std::span<const double> degree, Crew& crew = alone);
-void restore(Triangle& edges, Matrix& matrix) noexcept;
 
 }  // namespace ohm
