@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -317,3 +318,20 @@ def test_a_stop_on_a_full_disk_says_what_is_lost(tmp_path, monkeypatch, caplog):
     assert "all edges that were acknowledged are safe" in caplog.text
     with serving(tmp_path / "s") as service:
         assert service.status()["edges"] == 3000
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    with pytest.raises(PermissionError) as found:
+        Database(tmp_path / "none" / "service.sqlite")
+    assert found.value.filename == str(tmp_path / "none" / "service.sqlite")
+    path = tmp_path / "service.sqlite"
+    with closing(Database(path)) as database:
+        database.keep_column("event_id", "number")
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as on a read-only disk
+    with closing(Database(path, is_read_only=True)) as database:
+        assert database.check() == "ok"
+        assert sorted(tmp_path.iterdir()) == before  # SQLite made no files
+        database.copy_to(tmp_path / "copy.sqlite", lambda: None)
+    with closing(Database(tmp_path / "copy.sqlite")) as copy:
+        assert copy.keep_column("event_id", None) == "number"

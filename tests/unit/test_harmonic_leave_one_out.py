@@ -159,3 +159,14 @@ def test_the_last_step_keeps_what_varies_slowly():
         for step in (False, True)
     )
     assert np.linalg.norm(after - exact) < 0.5 * np.linalg.norm(before - exact)
+
+
+def test_scores_of_a_fully_labelled_graph_are_compared_without_the_constraint():
+    # The one score that is free would otherwise be minus the sum of all labels.
+    graph, y = gallery.path(6), np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    how = {"gamma": 1e-9, "leave_out": np.arange(6)}
+    found = solve_hfs(graph, np.arange(6), y, **how).left_out
+    plain = solve_hfs(graph, np.arange(6), y, normalization=None, **how).left_out
+    level = found.f - found.means - plain.f
+    assert np.ptp(level) == pytest.approx(0.0, abs=1e-6)
+    assert plain.f.ravel() == pytest.approx([1.0, 1.0, 0.5, 0.5, 0.0, 0.0], abs=1e-6)

@@ -172,5 +172,5 @@ def _write(found: "list[Explanation]", options: cli.Options) -> None:
     if options["output"] == "-" and not options["report"]:
         for one in found:
             click.echo(visible(one.text(changes=changes)))
-        for basis in dict.fromkeys(one.basis for one in found):
+        for basis in dict.fromkeys(one.basis for one in found if one.labels):
             note(f"From {basis}.")

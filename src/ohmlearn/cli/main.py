@@ -138,6 +138,10 @@ def _one_line(error: Exception | str, command: click.Command | None) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         where = error.filename or "the output"
         return f"{where}: {error.strerror}; free some space, or write to another place"
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return (
+            f"{error.filename}: {error.strerror}; give the right to use it, or name another place"
+        )
     text = " ".join(text.split())
     known = str | OSError | ImportError | ValueError | OhmError | Warning
     if isinstance(error, known) and text:

@@ -336,7 +336,7 @@ class _Work:
         against = None if one.other < 0 else _plain(self.problem.classes[one.other])
         base = replace(one.without_reasons(self.answer), against=against, margin=one.margin)
         if doubt:
-            return replace(base, note=doubt)
+            return replace(base, note=doubt, basis=basis)
         each = self._contributions(column)
         order = np.lexsort((self.used.nodes, -np.abs(each)))
         chosen = order if n_labels is None else order[:n_labels]
@@ -374,7 +374,7 @@ class _Work:
             return basis, ""
         changed = answer.fraction_unstable
         basis += f"; another sample would change about {changed:.1%} of all labels"
-        return basis, f"reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
+        return basis, f"no reasons from {basis}; {self.remedy}" if changed > UNSTABLE else ""
 
     # Labels.
 

@@ -44,7 +44,10 @@ class LeftOut(NamedTuple):
 
     labels: NDArray[np.int64]  # positions among the labelled nodes
     f: Floats  # scores of their nodes, each without its own label; 0 if no other reaches it
-    means: Floats  # of the scores without this label, over the unlabelled nodes of its component
+    means: (
+        Floats  # of the scores without this label, over the unlabelled nodes of its component; if
+    )
+    # there are none, how far the only score that is free then has to move for the sum to be zero
 
 
 def respond(
@@ -104,7 +107,13 @@ def leave_out_labels(
     left[np.bincount(system.at)[system.at[labels]] == 1] = 0.0  # no other label reaches the node
     counted = unlabelled_nodes(system.component, system.labelled)
     means = component_means(f, system.component, counted)[system.component[nodes]]
-    return LeftOut(labels, left, means + responses.mean[:, np.newaxis] * (left - values))
+    means = means + responses.mean[:, np.newaxis] * (left - values)
+    if system.stable and len(system.labelled) == np.count_nonzero(system.reached):
+        # Without the constraint, all f are higher by mu n / l, and all K_i by mu_i n / l.
+        ratio = system.size_per_label[system.component[nodes], np.newaxis]
+        free = (rest + ratio * (mu - own_mu * values)) / (1.0 - kappa - ratio * own_mu)
+        means = left - (free - ratio * mu)
+    return LeftOut(labels, left, means)
 
 
 def unlabelled_nodes(

@@ -10,13 +10,15 @@ the ids of events. These are not rows, but the bytes of all hashes of a batch ar
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +34,11 @@ INT64 = range(-(1 << 63), 1 << 63)
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
 LABEL_WEIGHTS = (LIGHTEST, 1e6)
 MOST_CERTIFICATES = 10_000  # that are kept
+ERRORS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+}
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS labels (
@@ -115,9 +122,12 @@ class Database:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {VERSION}")
                 self._n_changes = 0 if version == 0 else None
-        except BaseException:
+        except BaseException as error:
             self.close()
-            raise
+            number = ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+            if number is None:
+                raise
+            raise OSError(number, str(error), str(path)) from None  # which names the file
 
     def _find_version(self) -> int:
         found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
@@ -133,6 +143,11 @@ class Database:
         connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if connection is None:
             mode = "ro" if self._is_read_only else "rwc"
+            if self._is_read_only and not os.access(self.path.parent, os.W_OK):
+                # Without a log of its own, SQLite would have to make one.
+                mode += (
+                    "" if self.path.with_name(f"{self.path.name}-wal").exists() else "&immutable=1"
+                )
             with self._guard:
                 if self._is_closed:
                     raise sqlite3.ProgrammingError("the database is closed")
@@ -425,7 +440,8 @@ class Database:
         """Call a function, and copy the database to another file, without a change in between."""
         source = Database(self.path, is_read_only=True)
         # The transaction keeps others from changing it.
-        with closing(source), closing(sqlite3.connect(path)) as target, self._change():
+        still = nullcontext() if self._is_read_only else self._change()
+        with closing(source), closing(sqlite3.connect(path)) as target, still:
             before()
             source._connection.backup(target)
 

@@ -9,6 +9,7 @@ dead-letters.ndjson  messages of Kafka that could not be read
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sqlite3
 import time
@@ -215,7 +216,8 @@ def _copy(path: Path, target: Path) -> None:
         shutil.copyfile(journal, copy / journal.name)
 
     file = path / DATABASE
-    with _naming_damage(file), closing(Database(file)) as database:
+    is_read_only = not os.access(path, os.W_OK)  # a snapshot, which nobody changes
+    with _naming_damage(file), closing(Database(file, is_read_only=is_read_only)) as database:
         database.copy_to(target / DATABASE, copy_first)
     for file in source.glob("*.*"):
         if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
