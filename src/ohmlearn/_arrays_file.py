@@ -96,8 +96,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
-            if target.exists():
-                _keep_mode(target.stat(), aside)
+            if target.exists():  # keep its owner and mode
+                old = target.stat()
+                for owner in ((-1, old.st_gid), (old.st_uid, -1)):
+                    with suppress(OSError, AttributeError):  # only root may; Windows has none
+                        os.chown(aside, *owner)
+                aside.chmod(stat.S_IMODE(old.st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -107,14 +111,6 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(aside)):
             error.filename = str(path)  # which the user knows
         raise
-
-
-def _keep_mode(old: os.stat_result, aside: Path) -> None:
-    """Give a new file the owner and the mode of the one that it will replace."""
-    for owner in ((-1, old.st_gid), (old.st_uid, -1)):
-        with suppress(OSError, AttributeError):  # only root may; Windows has none
-            os.chown(aside, *owner)
-    aside.chmod(stat.S_IMODE(old.st_mode))
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

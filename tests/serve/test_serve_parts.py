@@ -4,9 +4,12 @@ import logging
 
 import numpy as np
 import pytest
-from serve_cases import make_edges, serving, three_labels, wait_for_answers
+from click.testing import CliRunner
+from pyarrow import csv
+from serve_cases import LabelRow, make_edges, serving, three_labels, wait_for_answers
 
 from ohmlearn import NodeTable
+from ohmlearn.cli import main
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.answer_store import Answers, Changes, find_changes, find_numbers, name_nodes
 from ohmlearn.serve.database import Database, Offset, Receipt
@@ -171,3 +174,32 @@ def test_ids_are_found_by_text_or_number():
 def test_bad_settings(given, message):
     with pytest.raises(ValueError, match=message):
         Settings(**given)
+
+
+@pytest.mark.parametrize(("n_edges", "n_removed"), [(600, 100), (6000, 0)])
+def test_answers_with_features_are_those_of_a_file(tmp_path, n_edges, n_removed):
+    """After removals if no edge was dropped, and with dropped edges if none was removed."""
+    u, v, w, _ = make_edges(n_edges, 150)
+    people, known = tmp_path / "people.csv", tmp_path / "known.csv"
+    sizes = np.arange(150) % 3 + np.random.default_rng(1).normal(size=150)
+    people.write_text("id,size\n" + "".join(f"{i},{x:.3f}\n" for i, x in enumerate(sizes)))
+    labels = [LabelRow(node, f"group {node % 3}") for node in range(40)]
+    known.write_text("node,label\n" + "".join(f"{one.node},{one.label}\n" for one in labels))
+    with serving(tmp_path / "s", features={"path": str(people)}) as service:
+        for part in np.array_split(np.arange(n_edges), 7):
+            service.submit(RawBatch(u[part], v[part], w[part])).result(60)
+        if n_removed:
+            gone = RawBatch(u[:n_removed], v[:n_removed])
+            service.submit(gone, is_removal=True).result(60)
+        service.put_labels(labels)
+        wait_for_answers(service)
+        kept = service._labeller.solved.kept.graph.n_edges
+        assert kept < 500 if n_removed else kept < 1500
+        found = {row["node"]: row for row in service.lookup(list(range(150)))["results"]}
+    files = ["--labels", known, "--features", people, "--passes", "1", "-o", tmp_path / "out.csv"]
+    done = CliRunner().invoke(main, ["label", *map(str, [tmp_path / "s" / "log", *files])])
+    assert done.exit_code == 0, done.output
+    for row in csv.read_csv(tmp_path / "out.csv").to_pylist():
+        assert found[row["node"]]["label"] == row["label"]
+        for name, p in found[row["node"]]["probabilities"].items():
+            assert p == pytest.approx(row[f"probability_{name}"], abs=1e-6)

@@ -85,7 +85,10 @@ class Lanczos:
         self.low = self.high = self.least = self.most = 1.0
         if self.rank > 0:
             self._eta, self._steps = eta, 0
-            self._cosine = _least_cosine(self.rank, n_starts, delta)
+            # With probability 1 - delta / 2, an eigenvector has a part above its square in a start.
+            tail = (delta / 2.0) ** (1.0 / n_starts)
+            above = betaincinv(0.5, (self.rank - 1) / 2.0, tail) if self.rank > 1 else 1.0
+            self._cosine = math.sqrt(float(above))
             self._space = LaplacianSpace(h, component, seed, n_jobs)
             self._space.draw(n_starts, START_GOAL * self._cosine)
             self.block = self._space.block
@@ -170,14 +173,6 @@ class Lanczos:
         highest = self.most <= self.high / (1.0 - self._eta) or not error < self._eta * self.high
         lowest = self.least >= (1.0 - self._eta) * self.low or not error < self._eta * self.low
         return highest and lowest
-
-
-def _least_cosine(rank: int, n_starts: int, delta: float) -> float:
-    """Return c: with probability 1 - delta / 2, an eigenvector has a part above c^2 in a start."""
-    if rank == 1:
-        return 1.0
-    tail = (delta / 2.0) ** (1.0 / n_starts)
-    return math.sqrt(float(betaincinv(0.5, (rank - 1) / 2.0, tail)))
 
 
 @dataclass

@@ -236,17 +236,13 @@ LIMITS = (
 )  # fmt: skip
 
 
-def _usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # which macOS and Windows do not have
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def _choose_threads(context: click.Context, _: click.Parameter, threads: int) -> int:
     """Return the number of threads, and let BLAS start no more, which reads this when loaded."""
     if threads == -1:
         is_limited = context.params.get("memory") and not was_given("threads")
-        threads = 1 if is_limited else _usable_cores()  # threads that read have their own blocks
+        affinity = getattr(os, "sched_getaffinity", None)  # which macOS and Windows do not have
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        threads = 1 if is_limited else cores  # threads that read have their own blocks
     if threads > 0 and "numpy" not in sys.modules:
         os.environ.update(dict.fromkeys(LIMITS, str(threads)))
     # The pool that pyarrow prefers keeps much free memory for each thread, 50 MB and more.

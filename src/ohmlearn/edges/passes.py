@@ -178,7 +178,7 @@ def read_pass(
     for number, (u, v, w, t) in enumerate(batches):
         fault = _core.find_fault(MAX_NODES, threads, u, v, w)
         if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, EdgeNames(*(_namer(end, read) for end in "uvw")))
+            raise_edge_fault(fault, MAX_NODES, EdgeNames(*(partial(_name, x, read) for x in "uvw")))
         read += len(u)
         if weigh is not None:
             u, v, w = weigh(u, v, w, Batch(u, v, w, t).need_times(number))
@@ -198,6 +198,5 @@ def multiply_laplacian(
     return product
 
 
-def _namer(end: str, start: int) -> Callable[[int], str]:
-    """Return a function that names an edge of a batch, counted from the beginning of the stream."""
-    return lambda at: f"{end} of edge {start + at}"
+def _name(end: str, start: int, at: int) -> str:
+    return f"{end} of edge {start + at}"  # counted from the beginning of the stream

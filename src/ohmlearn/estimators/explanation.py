@@ -382,7 +382,9 @@ class _Work:
         self, column: int, chosen: NDArray[np.intp], each: Floats
     ) -> list[LabelReason]:
         one = self.asked[column]
-        margins = self._margins_without(column, chosen)
+        margins = np.full(len(chosen), one.margin)  # without each label; the others stay
+        for part, steps in zip(self.parts, self._steps(column), strict=True):
+            margins += part.factor[column] * (steps[chosen] @ part.sigma[column])
         distances = self._distances(column, self.used.nodes[chosen])
         return [
             LabelReason(
@@ -436,13 +438,6 @@ class _Work:
             steps.append(weighted * (left - self.problem.columns))
         return steps
 
-    def _margins_without(self, column: int, chosen: NDArray[np.intp]) -> Floats:
-        """Return the margin without each of some labels; the others count as before."""
-        found = np.full(len(chosen), self.asked[column].margin)
-        for part, steps in zip(self.parts, self._steps(column), strict=True):
-            found += part.factor[column] * (steps[chosen] @ part.sigma[column])
-        return found
-
     # Edges.
 
     @property
@@ -455,7 +450,8 @@ class _Work:
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
         columns = range(len(self.asked))
         measures = [self._supports[column] for column in columns]
-        measures += [self._current(column) for column in columns]
+        currents = self.solvers[0].system.scale * self.rows[0].potentials
+        measures += [partial(difference, currents[:, column]) for column in columns]
         view = None if self.edges is None else self.graph.view
         return find_strongest(
             edges, measures, self.n_pairs, self.nodes, n_nodes=self.graph.n_nodes, view=view
@@ -473,10 +469,6 @@ class _Work:
                                for part, scale, g in shared])
             for at in range(len(self.asked))
         ]  # fmt: skip
-
-    def _current(self, column: int) -> Measure:
-        x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
-        return partial(difference, x)
 
     def _edge_reasons(self, pairs: NodePairs, count: int) -> list[EdgeReason]:
         return [

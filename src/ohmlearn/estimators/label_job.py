@@ -81,7 +81,9 @@ def label(
     # `take` checks this again, but only after labels are read and edges are prepared.
     check_moments(edges.time_unit, at, since)
     cut = None  # without times in memory, edges before `since` are left out as they are read
-    if since is not None and not _keeps_times(p, edges, sparsifier):
+    kept_by = edges if isinstance(edges, StreamingSparsifier) else sparsifier
+    has_times = (p.forgetting if kept_by is None else kept_by.options).has_times
+    if since is not None and not has_times:
         cut, since = check_moment("since", since), None
         edges = edges.since(cut)
     # Labels are checked before the edges are read, and numbered afterwards.
@@ -103,9 +105,3 @@ def label(
     problem = kind.make(rows, kept, p)
     refuse_lost_points(edges, problem.full_graph, problem.labels.nodes)
     return Labelling(p, kept).solve(problem, edges if refines else None)
-
-
-def _keeps_times(p: HFSParameters, edges: Edges, sparsifier: StreamingSparsifier | None) -> bool:
-    """Whether edges fade, or are kept with their times, so that any window can be asked for."""
-    kept = edges if isinstance(edges, StreamingSparsifier) else sparsifier
-    return (p.forgetting if kept is None else kept.options).has_times

@@ -254,7 +254,9 @@ class ArrowObject(ArrowSource):
             schema = self._find_schema()
             columns, wanted = self._project(self._choose(schema))
             return columns, (batch.select(wanted) for batch in self._query(schema, wanted))
-        if self._kind in ("pandas", "polars") and _has_names(table):
+        is_frame = self._kind in ("pandas", "polars")
+        names = list(table.columns) if is_frame else []
+        if is_frame and len(set(names)) == len(names) and all(isinstance(x, str) for x in names):
             columns, wanted = self._project(self._choose(_look_at_frame(table)))
             reader = _as_reader(table[wanted])
             for at in columns.used[: 1 if self.options.rows.second_may_be_empty else 2]:
@@ -298,12 +300,6 @@ def _stream(query: Any) -> Iterator[Any]:
         yield from query.collect().iter_slices(ROWS)
     else:
         yield from query.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True)
-
-
-def _has_names(frame: Any) -> bool:
-    """Whether the columns of a data frame have different names, which are texts."""
-    names = list(frame.columns)
-    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
 
 def _look_at_frame(frame: Any) -> Any:

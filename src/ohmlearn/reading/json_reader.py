@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -208,8 +208,12 @@ class JsonLinesSource(Source):
         def take(at: int) -> list[Any]:
             return [values.get(at) for values in good]
 
-        u, v = (_as_column(take(at), kind) for at in (columns.u, columns.v))
-        raw = RawBatch(u, v)
+        def as_ids(at: int) -> Ids:  # any value for those that are missing
+            if kind == "string":
+                return encode_strings(["" if x is None else str(x) for x in take(at)])
+            return np.array([x or 0 for x in take(at)], dtype=np.int64)
+
+        raw = RawBatch(as_ids(columns.u), as_ids(columns.v))
         if columns.w is not None:
             w = np.array([1.0 if x is None else float(x) for x in take(columns.w)])
             raw = raw._replace(w=w)
@@ -331,10 +335,3 @@ def _as_text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value)
-
-
-def _as_column(ids: Iterable[Any], kind: str) -> Ids:
-    """Return ids, with any value for those that are missing."""
-    if kind == "string":
-        return encode_strings(["" if x is None else str(x) for x in ids])
-    return np.array([x or 0 for x in ids], dtype=np.int64)

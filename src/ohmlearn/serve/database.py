@@ -115,7 +115,12 @@ class Database:
         self._n_changes: int | None = None  # that are kept; None before this process adds some
         try:
             # Nothing is written if nothing has to be: a full disk can still be read.
-            version = self._find_version()
+            version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+            if not 0 <= version <= VERSION:
+                raise ValueError(
+                    f"{self.path} has version {version}, but this version of ohmlearn reads "
+                    f"versions up to {VERSION}; use the version of ohmlearn that wrote it"
+                )
             if version < VERSION and not is_read_only:
                 with self._change() as connection:
                     for statement in TABLES.split(";"):
@@ -128,15 +133,6 @@ class Database:
             if number is None:
                 raise
             raise OSError(number, str(error), str(path)) from None  # which names the file
-
-    def _find_version(self) -> int:
-        found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if not 0 <= found <= VERSION:
-            raise ValueError(
-                f"{self.path} has version {found}, but this version of ohmlearn reads versions up "
-                f"to {VERSION}; use the version of ohmlearn that wrote it"
-            )
-        return found
 
     @property
     def _connection(self) -> sqlite3.Connection:

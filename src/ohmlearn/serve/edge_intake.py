@@ -214,7 +214,9 @@ class Intake(Worker):
                 return
             try:
                 self._keep_house()
-                self._prune()
+                if self.n_flushes - self._pruned >= PRUNE_EVERY:  # ids that are too old
+                    self._pruned = self.n_flushes
+                    self._database.prune(self._log.n_durable, self._settings.max_kept_batches)
                 if time.monotonic() - self._shown_at > SHOW_SECONDS:
                     self.problem = None
             except Exception:  # the next batch must still be written
@@ -301,12 +303,6 @@ class Intake(Worker):
             return Refused(409, text_of(error))
         except (ValueError, Refused) as error:
             return error
-
-    def _prune(self) -> None:
-        """Delete ids that are too old to be remembered, now and then."""
-        if self.n_flushes - self._pruned >= PRUNE_EVERY:
-            self._pruned = self.n_flushes
-            self._database.prune(self._log.n_durable, self._settings.max_kept_batches)
 
     def _forget(self) -> None:
         """Delete the ids of batches that the log does not have."""

@@ -143,7 +143,9 @@ async def watch(service: Service, stopping: asyncio.Event) -> AsyncGenerator[byt
     sent_at = time.monotonic()
     while not stopping.is_set():
         status = service.status()
-        key, parts = _without_restless(status), []
+        answers = {**status["answers"], "age_seconds": None}
+        key = {**status, **dict.fromkeys(RESTLESS), "answers": answers}  # worth an event
+        parts = []
         if key != seen:
             seen = key
             parts.append(b"event: status\ndata: " + to_json(status) + b"\n\n")
@@ -158,12 +160,6 @@ async def watch(service: Service, stopping: asyncio.Event) -> AsyncGenerator[byt
             yield b"".join(parts)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), POLL_SECONDS)
-
-
-def _without_restless(status: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures whose change is worth an event."""
-    answers = {**status["answers"], "age_seconds": None}
-    return {**status, **dict.fromkeys(RESTLESS), "answers": answers}
 
 
 async def in_threads(

@@ -38,7 +38,6 @@ from ohmlearn.serve.answer_store import (
     name_nodes,
 )
 from ohmlearn.serve.database import LABEL_WEIGHTS, LabelRow, convert_id
-from ohmlearn.serve.live_features import LiveFeatures
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.service_threads import Worker, describe
 from ohmlearn.serve.settings import Settings
@@ -86,9 +85,7 @@ class Labeller(Worker):
     poll_seconds = 0.1
     retry_seconds = 2.0
 
-    def __init__(
-        self, folder: Folder, follower: LogFollower, settings: Settings, features: LiveFeatures
-    ) -> None:
+    def __init__(self, folder: Folder, follower: LogFollower, settings: Settings) -> None:
         super().__init__("labeller")
         self._folder, self._database = folder, folder.database
         self._nodes: NodeTable = folder.log.nodes
@@ -103,7 +100,7 @@ class Labeller(Worker):
             n_jobs=settings.n_jobs,
             **settings.model,
         )
-        self.features, features.database = features, folder.database
+        self.features = folder.features
         self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
         self.labels_version = self._database.get("labels_version")

@@ -27,7 +27,6 @@ from ohmlearn.serve.answer_store import ABSTAINED, Answers
 from ohmlearn.serve.database import LabelRow, Node, Offset, Receipt, Values
 from ohmlearn.serve.edge_intake import COUNTS, Intake, Item
 from ohmlearn.serve.label_thread import Labeller
-from ohmlearn.serve.live_features import LiveFeatures
 from ohmlearn.serve.live_reasons import Explainer
 from ohmlearn.serve.serve_errors import Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
@@ -55,7 +54,6 @@ class Service:
     def __init__(self, folder: str | Path, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._started = time.time()
-        features = LiveFeatures(**self.settings.features)  # an error leaves no folder
         self._folder = Folder(folder, self.settings)
         self.folder = self._folder.path  # which holds everything
         self.name = self.folder.absolute().name
@@ -63,7 +61,7 @@ class Service:
         self.weight = self._folder.weight  # column of weights and its function, if it is named
         self._log, self._database = self._folder.log, self._folder.database
         try:
-            self._make_workers(features)
+            self._make_workers()
         except BaseException:
             self._folder.close()
             raise
@@ -72,10 +70,10 @@ class Service:
         self._is_started = self._is_stopped = False
         self.kafka: Any = None  # a Consumer, if there is one
 
-    def _make_workers(self, features: LiveFeatures) -> None:
+    def _make_workers(self) -> None:
         self._follower = self._log.follower()
         self._sampler = Sampler(self._follower, self.settings)
-        self._labeller = Labeller(self._folder, self._follower, self.settings, features)
+        self._labeller = Labeller(self._folder, self._follower, self.settings)
         self._explainer = Explainer(self._labeller, self._log.nodes)
         seed, n_jobs = self._folder.seed, self.settings.n_jobs
         self._surveyor = Surveyor(self._labeller, self._log.nodes, self._explainer, seed, n_jobs)

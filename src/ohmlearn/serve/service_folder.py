@@ -31,6 +31,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
 from ohmlearn.serve.answer_store import Answers
 from ohmlearn.serve.database import Database
+from ohmlearn.serve.live_features import LiveFeatures
 from ohmlearn.serve.settings import OF_THE_LOG, Settings, read_weight
 
 LOG, DATABASE, ANSWERS, LETTERS = "log", "service.sqlite", "answers.ohm", "dead-letters.ndjson"
@@ -44,6 +45,7 @@ class Folder:
 
     def __init__(self, path: str | Path, settings: Settings) -> None:
         self.path = Path(path)
+        self.features = LiveFeatures(**settings.features)  # an error leaves no folder
         self.answers_path = self.path / ANSWERS  # the file of the last answers
         if not self.path.is_dir():
             check_folder(self.path)
@@ -69,7 +71,7 @@ class Folder:
             if self.log.n_operations > 0:
                 _require_database(file)
             with _naming_damage(file):
-                self.database = Database(file)
+                self.database = self.features.database = Database(file)
                 self.event_id = self.database.keep_column("event_id", settings.event_id)
                 self.weight = read_weight(self.database.keep_column("weight", settings.weight))
                 # Ids of batches that were never acknowledged; see database.py.

@@ -63,7 +63,7 @@ class StreamingSparsifier(Shown, Tabular, Shared, Edges):
         the runs met it in each family of graphs, for any contrast of weights and for orders of
         edges that do not depend on H (docs/calibration.md). `certify` measures it.
     max_edges : int, optional
-        Budget: the number of edges to keep in H, at least two for each node.
+        Budget: about how many edges to keep in H (2% more by chance), at least two for each node.
     memory : int or str, optional
         Budget as peak memory of the sparsifier, in bytes or a string such as "500MB". Needs
         `n_nodes`.
