@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "source", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 61_441,
+    "lines of src and cpp": 61_487,
     "Python files": 200,
     "questions to edges (hasattr, getattr)": 1,
     "annotations Any": 440,
