@@ -15,7 +15,7 @@ LIMITS = {
     "lines of src and cpp": 61_521,
     "Python files": 200,
     "questions to edges (hasattr, getattr)": 1,
-    "annotations Any": 440,
+    "annotations Any": 445,
     "edges: Any": 0,
     "private names of other packages": 9,
     "own classes above HFSClassifier": 1,
