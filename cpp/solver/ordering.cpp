@@ -43,7 +43,7 @@ bool numbers_are_scattered(const CsrView& graph) {
   // enough to see it.
   std::int64_t most = 1 << 15;
   // Cells of nodes with near numbers are the start of a dissection.
-  if (graph.n >= kLeastDissected) most = std::min<std::int64_t>(most, graph.n / 64);
+  if (graph.n >= kLeastDissected) most = std::min<std::int64_t>(most, graph.n / 8);
   const std::int32_t step = std::max(1, graph.n / 20000);
   std::int64_t distance = 0;
   std::int64_t entries = 0;
