@@ -74,15 +74,7 @@ def check_prior(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 
 
 def read_prior(given: tuple[str, ...], labels: dict[str, Any]) -> Any:
-    """Return the class prior of `HFSClassifier`; its keys are classes of the labels.
-
-    Examples
-    --------
-    >>> read_prior(("1=0.7,2=0.3",), {"ann": 1, "bob": [1, 2]})
-    {1: 0.7, 2: 0.3}
-    >>> read_prior(("Smith, J.=3", "a=b=1"), {"ann": "Smith, J."})
-    {'Smith, J.': 3.0, 'a=b': 1.0}
-    """
+    """Return the class prior of `HFSClassifier`; its keys are classes of the labels."""
     if not given or given == ("labels",):
         return given[0] if given else None
     every = (one for label in labels.values() for one in as_list(label))
@@ -281,18 +273,7 @@ def read_feature_file(options: Options, labels: "FileLabels") -> "NodeFeatures":
 
 
 def _describe_features(features: "NodeFeatures") -> Iterator[str]:
-    """Yield lines about the columns of a file; columns with the same treatment share a line.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from ohmlearn import NodeFeatures
-    >>> columns = {"id": [7, 8], "age": [30, 50], "size": [1.5, 1.8], "city": ["Rome", "Rome"]}
-    >>> print(*_describe_features(NodeFeatures.from_table(pyarrow.table(columns))), sep="\\n")
-    the Table: 2 nodes with 2 features, ids = 'id'
-      age, size: numbers
-      city: left out: all values are 'Rome'
-    """
+    """Yield lines about the columns of a file; columns with the same treatment share a line."""
     n_rows, n_columns = features.X.shape
     nodes, columns = "node" if n_rows == 1 else "nodes", "feature" if n_columns == 1 else "features"
     what = f"{n_rows:,} {nodes} with {n_columns:,} {columns}"

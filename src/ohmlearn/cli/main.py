@@ -19,6 +19,11 @@ from ohmlearn.cli.messages import option_style, tell, visible
 from ohmlearn.cli.options import ARGUMENTS, Commands, was_given
 from ohmlearn.errors import OhmError, OhmWarning
 
+_FREE = "free some space, or write to another place"
+_RIGHTS = "give the right to use it, or name another place"
+REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FREE)
+REMEDIES |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _RIGHTS)
+
 
 class BadInput(click.ClickException):
     """What the user gave cannot be right."""
@@ -135,13 +140,8 @@ def _one_line(error: Exception | str, command: click.Command | None) -> str:
         text = error.render(option_style(command))
     else:
         text = str(error)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        where = error.filename or "the output"
-        return f"{where}: {error.strerror}; free some space, or write to another place"
-    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return (
-            f"{error.filename}: {error.strerror}; give the right to use it, or name another place"
-        )
+    if isinstance(error, OSError) and (remedy := REMEDIES.get(error.errno or 0)):
+        return f"{error.filename or 'the output'}: {error.strerror}; {remedy}"
     text = " ".join(text.split())
     known = str | OSError | ImportError | ValueError | OhmError | Warning
     if isinstance(error, known) and text:

@@ -38,14 +38,7 @@ LOGIT = float(np.log(DEFAULT.smoothing / (1.0 - DEFAULT.smoothing)))  # of s0
 
 
 class Combination(NamedTuple):
-    """What is added to harmonic exponents.
-
-    Examples
-    --------
-    >>> added = Combination(0.5, np.array([-0.25, 0.25]))
-    >>> added.apply(np.array([[1.0, -np.inf]]), np.array([[2.0, 0.0]]))
-    array([[1.75, -inf]])
-    """
+    """What is added to harmonic exponents."""
 
     restart: float  # weight of the random walks
     bias: Floats  # number added for each class; the numbers sum to zero

@@ -20,15 +20,10 @@ from ohmlearn.errors import InputError, OhmWarning, Param
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_table import are_reordered
+from ohmlearn.reading import label_table
 from ohmlearn.reading.arrow_reader import read_whole
 from ohmlearn.reading.column_choice import is_id
-from ohmlearn.reading.label_table import (
-    FileLabels,
-    are_swapped,
-    as_node_ids,
-    gather,
-    read_labels,
-)
+from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather, read_labels
 from ohmlearn.reading.source_errors import refuse_source
 
 Floats = NDArray[np.float64]
@@ -615,7 +610,7 @@ def _find_nodes(names: list[Any], columns: Sequence[Sequence[Any]] = ((), ())) -
     found = [at for at in range(2) if simple[at] in NODES]
     if found or not {*simple}.isdisjoint(VALUES):
         return found[0] if found else int(simple[0] in VALUES)
-    return int(is_id(simple[1]) and not is_id(simple[0])) or int(are_swapped(*columns))
+    return int(is_id(simple[1]) and not is_id(simple[0])) or int(label_table.are_swapped(*columns))
 
 
 def label_heading(y: Any) -> str | None:

@@ -70,13 +70,6 @@ class HFSSystem:
     """The part of a problem that depends on the labels: right-hand sides, and f from solutions.
 
     The arguments are those of `solve_hfs`, with the component of each node; messages name `caller`.
-
-    Examples
-    --------
-    >>> system = HFSSystem(np.zeros(3, dtype=np.int32), [0, 2], [1.0, -1.0])
-    >>> system.right_hand_sides.T
-    array([[ 1. ,  0. , -1. ],
-           [-0.5,  1. , -0.5]])
     """
 
     def __init__(
@@ -320,13 +313,6 @@ class RestartSystem(HFSSystem):
     1 / (1 + gamma) (Tong et al. 2006). So f is, for each label, how likely its walk stops at a
     node, divided by the degree of that node: a hub is not chosen only because many walks pass
     through it.
-
-    Examples
-    --------
-    >>> component = np.zeros(3, dtype=np.int32)
-    >>> system = RestartSystem(np.array([1.0, 2.0, 1.0]), component, [0], [1.0], gamma=9.0)
-    >>> system.right_hand_sides.ravel()
-    array([1., 0., 0.])
     """
 
     def __init__(

@@ -44,10 +44,9 @@ class LeftOut(NamedTuple):
 
     labels: NDArray[np.int64]  # positions among the labelled nodes
     f: Floats  # scores of their nodes, each without its own label; 0 if no other reaches it
-    means: (
-        Floats  # of the scores without this label, over the unlabelled nodes of its component; if
-    )
-    # there are none, how far the only score that is free then has to move for the sum to be zero
+    # Of the scores without this label, over the unlabelled nodes of its component; if there are
+    # none, how far the only score that is free then moves so that the sum is zero.
+    means: Floats
 
 
 def respond(

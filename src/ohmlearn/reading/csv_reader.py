@@ -34,7 +34,7 @@ LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
 DECIMAL_COMMA = re.compile(rb"[-+]?\d+,\d+")
 THOUSANDS = re.compile(rb"[-+]?[1-9]\d{0,2},\d{3}")
-ODD_ONE, FEWEST_ROWS = 5, 2
+ODD_ONE = 5
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
@@ -44,15 +44,6 @@ def find_delimiter(line: bytes, style: str, given: str | None = None) -> str:
     """Return the delimiter of a text from its first line; empty for runs of blanks.
 
     Attributes of networkx, and blanks between numbers of KONECT, do not belong to names.
-
-    Examples
-    --------
-    >>> [find_delimiter(line, "csv") for line in (b"a;b;c", b"a b", b"ab")]
-    [';', '', ',']
-    >>> [find_delimiter(line, "text") for line in (b"a b\\tc d", b"a\\tb", b"a,b")]
-    ['\\t', '', ',']
-    >>> [find_delimiter(line, "text") for line in (b"a b {'x': 1, 'y': 2}", b"1 2 5\\t9")]
-    ['', '']
     """
     if given is not None:
         return "" if given == " " else given
@@ -374,7 +365,7 @@ class TextSource(Source):
             return True
         if _are_headings(texts, rows, sample):
             return True
-        if rows.second_may_be_empty and any(isinstance(name, str) for name in columns):
+        if rows.second_may_be_empty and str in map(type, columns):
             return True
         if rows.second_may_be_empty and options.source_col is options.target_col is None:
             return _is_odd_row(fields, sample)
@@ -415,11 +406,9 @@ def _is_odd_row(fields: list[bytes], sample: TextSample) -> bool:
     five is alone like this, so that it would be a coincidence.
     """
     columns = [sample.column(at) for at in range(len(fields))]
-    if any(field in texts for field, texts in zip(fields, columns, strict=True)):
+    if _has_digit(b"".join(fields)) or any(map(list.__contains__, columns, fields)):
         return False
-    if _has_digit(b"".join(fields)):
-        return False
-    if any(len(texts) >= FEWEST_ROWS and all(map(_has_digit, texts)) for texts in columns):
+    if any(texts and all(map(_has_digit, texts)) for texts in columns):
         return True
     labels = min(map(Counter, columns[:2]), key=len)
     n_alone = 1 + sum(count == 1 for count in labels.values())

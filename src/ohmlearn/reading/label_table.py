@@ -183,15 +183,8 @@ def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | N
 
 
 def are_swapped(nodes: Sequence[Any], labels: Sequence[Any]) -> bool:
-    """Whether two columns without usual names are labels and nodes: the latter all different.
-
-    Examples
-    --------
-    >>> are_swapped(["ok", "ok", "bad", "ok"], [17, 2, 3, 5])
-    True
-    """
-    alone = len(set(labels)) == len(labels)
-    return alone and 1 < len(nodes) >= 2 * len(set(nodes))
+    """Whether two columns without usual names are labels and nodes: the latter all different."""
+    return len(set(labels)) == len(labels) and 1 < len(nodes) >= 2 * len(set(nodes))
 
 
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -33,14 +33,6 @@ class AccuracyWatch:
 
     There is an alarm if the estimate is lower than the interval of the past hour, that is, than the
     median of its lower ends. It ends when the estimate is back, or after an hour.
-
-    Examples
-    --------
-    >>> watch = AccuracyWatch()
-    >>> for minute, value in enumerate([0.9, 0.91, 0.9, 0.7]):
-    ...     watch.add(60.0 * minute, value, value - 0.05, value + 0.05, 100)
-    >>> watch.describe()
-    'the estimated accuracy has fallen to 70%, from usually 90% (85% or more): labels may be ...'
     """
 
     def __init__(self) -> None:

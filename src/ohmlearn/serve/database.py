@@ -34,11 +34,7 @@ INT64 = range(-(1 << 63), 1 << 63)
 # Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
 LABEL_WEIGHTS = (LIGHTEST, 1e6)
 MOST_CERTIFICATES = 10_000  # that are kept
-ERRORS = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_READONLY: errno.EROFS,
-}
+ERRORS = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS labels (
@@ -141,9 +137,7 @@ class Database:
             mode = "ro" if self._is_read_only else "rwc"
             if self._is_read_only and not os.access(self.path.parent, os.W_OK):
                 # Without a log of its own, SQLite would have to make one.
-                mode += (
-                    "" if self.path.with_name(f"{self.path.name}-wal").exists() else "&immutable=1"
-                )
+                mode += "" if Path(f"{self.path}-wal").exists() else "&immutable=1"
             with self._guard:
                 if self._is_closed:
                     raise sqlite3.ProgrammingError("the database is closed")
