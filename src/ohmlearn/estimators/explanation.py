@@ -453,9 +453,9 @@ class _Work:
     def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
-        columns = range(len(self.asked))
-        measures = [self._supports[column] for column in columns]
-        measures += [self._current(column) for column in columns]
+        scale, potentials = self.solvers[0].system.scale, self.rows[0].potentials
+        currents = np.multiply(scale, potentials.T, order="C")  # a row for each node
+        measures = self._supports + [partial(difference, x) for x in currents]
         view = None if self.edges is None else self.graph.view
         return find_strongest(
             edges, measures, self.n_pairs, self.nodes, n_nodes=self.graph.n_nodes, view=view
@@ -473,10 +473,6 @@ class _Work:
                                for part, scale, g in shared])
             for at in range(len(self.asked))
         ]  # fmt: skip
-
-    def _current(self, column: int) -> Measure:
-        x = self.solvers[0].system.scale * self.rows[0].potentials[:, column]
-        return partial(difference, x)
 
     def _edge_reasons(self, pairs: NodePairs, count: int) -> list[EdgeReason]:
         return [

@@ -198,7 +198,8 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
         self, problem: FeatureProblem, y: object, sample_weight: object, *, refuses: bool = False
     ) -> None:
         """Solve for labels y; `refuses` those of nodes that the graph does not have."""
-        if problem.table is not None and _is_by_row(y):
+        by_node = isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series"
+        if problem.table is not None and not by_node:
             found = self._read_labels(y, len(problem.table), None, sample_weight)
             found = problem.place(found)
         else:
@@ -535,11 +536,6 @@ class BaseGraphFeatures(GraphEstimator, Generic[Answer]):
     def _take(self, X: Matrix, *, reset: bool) -> Any:
         least = 2 if reset else 1
         return self._take_features(X, reset=reset, accept_sparse="csr", ensure_min_samples=least)
-
-
-def _is_by_row(y: object) -> bool:
-    """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
-    return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
 
 
 def _tidy(labels: NodeLabels) -> NodeLabels:
