@@ -115,14 +115,16 @@ def fit_combination(
     return Combination(float(found[2]) if walks is not None else 0.0, bias - bias.mean())
 
 
-def folds_of(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+def folds_of(
+    codes: NDArray[np.int64], n_folds: int = FOLDS, seed: int = FOLDS
+) -> NDArray[np.int64]:
     """Return the fold of each label, drawn at random, with equal parts of each class.
 
     With unequal parts, the biases of the other folds would speak against the class of a label: the
     estimate of useless scores would be worse than guessing.
     """
-    order = np.random.default_rng(FOLDS).permutation(len(codes))
+    order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
-    folds = np.empty(len(codes), dtype=np.intp)
-    folds[order] = np.arange(len(codes)) % FOLDS
+    folds = np.empty(len(codes), dtype=np.int64)
+    folds[order] = np.arange(len(codes)) % n_folds
     return folds

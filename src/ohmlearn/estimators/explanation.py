@@ -448,10 +448,9 @@ class _Work:
     def _pairs(self) -> tuple[list[NodePairs], list[NodePairs]]:
         """Return the pairs with the largest supports and currents, and those around the nodes."""
         edges = GraphEdges(self.graph) if self.edges is None else self.edges
-        columns = range(len(self.asked))
-        measures = [self._supports[column] for column in columns]
-        currents = self.solvers[0].system.scale * self.rows[0].potentials
-        measures += [partial(difference, currents[:, column]) for column in columns]
+        scale, potentials = self.solvers[0].system.scale, self.rows[0].potentials
+        currents = np.multiply(scale, potentials.T, order="C")  # a row for each node
+        measures = self._supports + [partial(difference, x) for x in currents]
         view = None if self.edges is None else self.graph.view
         return find_strongest(
             edges, measures, self.n_pairs, self.nodes, n_nodes=self.graph.n_nodes, view=view

@@ -400,7 +400,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or NodeFeatures for GraphFeatureClassifier
         y : array-like of shape (n_samples,)
             True labels; entries -1, None and NaN are ignored.
         sample_weight : array-like of shape (n_samples,), optional

@@ -201,23 +201,18 @@ def find_classes(
     return labels.take(known)._replace(values=values)
 
 
-def code_classes(labels: Labels) -> Labels:
-    """Return labels whose values are positions in `classes`, which are sorted."""
-    if labels.classes is not None:
-        return labels
-    classes, codes = np.unique(labels.values, return_inverse=True)
-    return labels._replace(values=codes, classes=classes)
-
-
 def read_classes(y: object, *how: Any) -> Labels:
     """Return the labels of `find_classes` as positions; warn if all are of one class."""
-    labels = code_classes(find_classes(y, *how))
-    assert labels.classes is not None
+    labels = find_classes(y, *how)
+    classes = labels.classes
+    if classes is None:
+        classes, codes = np.unique(labels.values, return_inverse=True)
+        labels = labels._replace(values=codes, classes=classes)
     found = np.unique(labels.values)
     if len(found) == 1:
         warn(
-            f"all labels are {labels.classes.tolist()[found[0]]!r}, so all answers will be the "
-            f"same; give labels of another class, too"
+            f"all labels are {classes.tolist()[found[0]]!r}, so all answers will be the same; "
+            f"give labels of another class, too"
         )
     return labels
 

@@ -25,13 +25,8 @@ from ohmlearn.estimators.calibration import (
     estimate_accuracy,
     fit_calibration,
 )
-from ohmlearn.estimators.label_input import (
-    Labels,
-    NodeLabels,
-    choose_labels,
-    find_single_classes,
-    read_classes,
-)
+from ohmlearn.estimators.hfs_classifier import HFSClassifier
+from ohmlearn.estimators.label_input import Labels, NodeLabels, choose_labels, read_classes
 from ohmlearn.features.expert_tasks import Classes, Floats, Mask
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
@@ -320,24 +315,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures[FeatureClassAnsw
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def score(self, X: Matrix, y: object, sample_weight: object = None) -> float:
-        """Return the accuracy on the labelled samples.
-
-        Parameters
-        ----------
-        X : NodeFeatures, or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True labels; entries -1, None and NaN are ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        samples, labels, *_ = find_single_classes(y)
-        right = self.predict(X)[samples] == labels
-        weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
-        return float(np.average(right, weights=weights))
+    score = HFSClassifier.score
 
 
 def fit_features(

@@ -36,6 +36,7 @@ from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.errors import InputError, InPython, OhmWarning, Param
+from ohmlearn.estimators.combination import folds_of
 from ohmlearn.estimators.label_input import choose_labels, split_by_edges
 from ohmlearn.features.expert_tasks import PRIOR, Floats, Mask, Task
 from ohmlearn.features.experts import Experts, blocks
@@ -152,11 +153,7 @@ def split_labels(groups: NDArray[np.int64], cv: Folds, seed: int) -> NDArray[np.
         if np.any(folds < 0):
             raise InputError(f"{Param('cv')} must put each label into a fold", remedy="use KFold")
         return folds
-    order = np.random.default_rng(seed).permutation(len(groups))
-    order = order[np.argsort(groups[order], kind="stable")]
-    folds = np.empty(len(groups), dtype=np.int64)
-    folds[order] = np.arange(len(groups)) % min(int(cv), len(groups))
-    return folds
+    return folds_of(groups, min(int(cv), len(groups)), seed)
 
 
 def _fold_masks(folds: NDArray[np.int64], known: Mask) -> Iterator[Mask]:

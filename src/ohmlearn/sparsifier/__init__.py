@@ -1,6 +1,5 @@
 """Spectral sparsifiers of streams of edges."""
 
-from ohmlearn.sparsifier.sparsify import sparsify
-from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier, sparsify
 
 __all__ = ["StreamingSparsifier", "sparsify"]
