@@ -168,3 +168,11 @@ def test_with_features_labels_of_nodes_that_have_neither_these_nor_an_edge():
     with pytest.warns(UserWarning, match="have no features"):
         numbers = GraphFeatureRegressor(random_state=0).fit_edges(edges, table, values)
     assert numbers.transduction_[N + 20 :].tolist() == [97.0] * 40
+
+
+def test_blanks_around_ids_are_named():
+    y = {" ann": "x", "cy": "y", "bob": "x"}
+    with pytest.warns(
+        UserWarning, match=r"in no edge \(blanks around ids count, .*, such as ' ann'"
+    ):
+        HFSClassifier(random_state=0).fit_edges([("ann", "bob"), ("bob", "cy")], y)

@@ -166,9 +166,12 @@ class NodeAnswer(ABC):
         if len(alone) > 0:
             # An edge may have faded, or be outside of the window.
             why = "are in no edge" if problem.graph.view is None else "have no edge that counts"
+            first = [problem.id_of(node) for node in (alone[0], *range(min(99, problem.n_nodes)))]
+            if any(str(node) != str(node).strip() for node in first):
+                why += " (blanks around ids count, but are left out where text files are read)"
             warn(
                 f"{len(alone)} of the {len(problem.labels.nodes)} labelled nodes {why}, such as "
-                f"{problem.id_of(alone[0])!r}; they keep their labels, which count for nothing else"
+                f"{first[0]!r}; they keep their labels, which count for nothing else"
             )
         if lost.any():
             warn(
