@@ -167,7 +167,6 @@ class Cells {
   void bisect(std::vector<std::int32_t> cells, std::int32_t piece, std::int32_t most) {
     if (piece >= most) return;
     cells = search(search(std::move(cells), piece), piece);  // the first search ends at the rim
-    straighten(cells, piece);
     // The least cut near the middle.
     std::int64_t total = 0, sum = 0, cut = 0, least = std::numeric_limits<std::int64_t>::max();
     for (std::size_t k = 0; k < cells.size(); ++k) {
@@ -215,55 +214,6 @@ class Cells {
     }
     for (const std::int32_t cell : cells) piece_[cell] = piece;
     return found;
-  }
-
-  // Sorts cells by the answer of L x = D k, where k are their places, which a few steps of conjugate gradients find
-  // roughly; and once more with these answers in place of k. This is nearly an eigenvector of a small eigenvalue. Its
-  // levels are straighter than those of a search, and cut fewer edges.
-  void straighten(std::vector<std::int32_t>& cells, std::int32_t piece) {
-    constexpr double kGround = 1e-3;  // for pieces that are not connected
-    struct Place {
-      std::int32_t cell;
-      double x, r, p, q, degree;
-    };
-    std::vector<Place> places;
-    for (const std::int32_t cell : cells) {
-      const auto k = static_cast<std::int32_t>(places.size());
-      rank_[cell] = k;
-      places.push_back({cell, k - 0.5 * static_cast<double>(cells.size()), 0.0, 0.0, 0.0, kGround});
-    }
-    const auto each_link = [&](const Place& at, auto&& f) {
-      for (std::int64_t e = start_[at.cell]; e < start_[at.cell + 1]; ++e) {
-        const auto [other, edges] = links_[e];
-        if (piece_[other] == piece && other != at.cell) f(places[rank_[other]], edges);
-      }
-    };
-    for (Place& at : places) each_link(at, [&](const Place&, std::int32_t edges) { at.degree += edges; });
-    double before = 0.0;
-    for (int step = 0; step < 16; ++step) {
-      if (step % 8 == 0) {
-        for (Place& at : places) at.r = at.degree * std::exchange(at.x, 0.0);
-        before = std::numeric_limits<double>::infinity();
-      }
-      double rz = 0.0, pq = 0.0;
-      for (const Place& at : places) rz += at.r * at.r / at.degree;
-      for (Place& at : places) at.p = at.r / at.degree + rz / before * at.p;
-      for (Place& at : places) {
-        at.q = (1.0 + kGround) * at.degree * at.p;
-        each_link(at, [&](const Place& other, std::int32_t edges) { at.q -= edges * other.p; });
-        pq += at.p * at.q;
-      }
-      if (!(pq > 0.0)) break;
-      for (Place& at : places) {
-        at.x += rz / pq * at.p;
-        at.r -= rz / pq * at.q;
-      }
-      before = rz;
-    }
-    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-      return a.x < b.x || (a.x == b.x && a.cell < b.cell);
-    });
-    for (std::size_t k = 0; k < cells.size(); ++k) cells[k] = places[k].cell;
   }
 
   std::vector<std::int32_t> cell_;  // of each row
