@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 namespace ohm {
 namespace {
@@ -238,35 +237,19 @@ std::vector<std::int32_t> dissect(const Matrix& a, Crew& crew) {
   std::vector<std::int32_t> all(cells.size());
   std::iota(all.begin(), all.end(), 0);
   cells.bisect(std::move(all), 1, leaves);
-  std::vector<std::int32_t> tree(a.n), piece(a.n);
-  for (std::int64_t k = 0; k < a.n; ++k) piece[k] = cells.piece(k);
-  // Rims of cells are ragged. Twice, each row moves to the piece that has most of its neighbours.
-  for (int pass = 0; pass < 3; ++pass) {
-    for_blocks(crew, a.n, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) {
-        const std::int32_t own = tree[k] = piece[k];
-        std::int32_t differ = 0, larger = 0;
-        for (std::int64_t e = a.start[k]; e < a.start[k + 1]; ++e) {
-          const std::int32_t other = piece[a.index[e]];
-          differ |= other ^ own;
-          if (other > own) larger = std::max(larger, other ^ own);
-        }
-        if (differ == 0) continue;
-        if (pass == 2) {
-          // Of two neighbours that a separator is to separate, the one with the smaller piece goes there.
-          tree[k] = own >> std::bit_width(static_cast<std::uint32_t>(larger));
-          continue;
-        }
-        std::array<std::int32_t, 2 * kMostLeaves> votes{};
-        for (std::int64_t e = a.start[k]; e < a.start[k + 1]; ++e) {
-          const std::int32_t other = piece[a.index[e]];
-          if (++votes[other] > votes[tree[k]]) tree[k] = other;
-        }
+  // Of two neighbours that a separator is to separate, the one with the smaller piece goes there.
+  std::vector<std::int32_t> tree(a.n);
+  for_blocks(crew, a.n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::int32_t own = cells.piece(k);
+      std::uint32_t differ = 0;
+      for (std::int64_t e = a.start[k]; e < a.start[k + 1]; ++e) {
+        const std::int32_t other = cells.piece(a.index[e]);
+        if (other > own) differ = std::max(differ, static_cast<std::uint32_t>(other ^ own));
       }
-    });
-    piece.swap(tree);
-  }
-  tree.swap(piece);
+      tree[k] = own >> std::bit_width(differ);
+    }
+  });
   // Joins the lowest pieces while too many rows are in separators.
   std::vector<std::int64_t> rows(2 * leaves, 0);
   for (const std::int32_t piece : tree) ++rows[piece];
