@@ -225,10 +225,6 @@ def _as_bipartite(text: str) -> bool | tuple[str, ...]:
     return names
 
 
-def _as_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 # Of the libraries that numpy and scipy may be built with.
 LIMITS = (
     "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -400,7 +396,7 @@ FEATURES = (
         "--read-features", cls=KeyValues, group="Input", needs="--features",
         keys={
             "node": ("feature_node_col", as_column, None),
-            "columns": ("feature_cols", _as_names, None),
+            "columns": ("feature_cols", lambda names: [*map(str.strip, names.split(","))], None),
         },
         help="Columns of --features: node= is that of the ids, by default one called node, "
         "node_id or id, or as in --labels; columns=NAME,... are those to use, by default all.",
