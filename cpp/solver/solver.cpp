@@ -55,10 +55,10 @@ class Stopwatch {
 
 // The number of diagonal iterations above which a factor is cheaper, for this many columns.
 double break_even(const CsrView& graph, std::int64_t columns, double tolerance) {
-  const double share = static_cast<double>(graph.entries()) / static_cast<double>(graph.entries() + kRowWork * graph.n);
+  const double part = static_cast<double>(graph.entries()) / static_cast<double>(graph.entries() + kRowWork * graph.n);
   const double work = columns == 1 ? 1.0 : kBlockDiscount * static_cast<double>(columns);
   const double digits = std::max(1.0, -std::log10(tolerance)) / 8.0;
-  return share * kBuildCost / work + kFactorIterationCost * kFactorIterations * digits;
+  return part * kBuildCost / work + kFactorIterationCost * kFactorIterations * digits;
 }
 
 // Conjugate gradients in floats, then in doubles if floats stagnate; true if all columns converge.

@@ -26,7 +26,7 @@ CLOUDS = {
     "constant columns": np.hstack([RNG.normal(size=(N, 2)), np.full((N, 4), 0.1)]),
     "1e30": 1e30 * RNG.normal(size=(N, 4)),
     "1e30, float32": (1e30 * RNG.normal(size=(N, 4))).astype(np.float32),
-    "1e-170": 1e-170 * RNG.normal(size=(N, 4)),
+    "1e-140": 1e-140 * RNG.normal(size=(N, 4)),
     "300 orders of magnitude": np.geomspace(1e-150, 1e150, N)[RNG.permutation(N)][:, None],
     "outlier": np.vstack([RNG.normal(size=(N - 1, 4)), np.full((1, 4), 1e12)]),
     "integers": RNG.integers(0, 4, size=(N, 5)).astype(float),

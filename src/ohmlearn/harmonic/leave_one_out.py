@@ -100,18 +100,18 @@ def leave_out_labels(
     nodes, values = system.labelled[labels], system.values[labels]
     d = np.where(degrees[nodes] > 0.0, degrees[nodes], 1.0)[:, np.newaxis]
     kappa, own_mu = responses.average[:, np.newaxis], responses.mu[:, np.newaxis]
+    alone = (np.bincount(system.at)[system.at[labels]] == 1)[:, np.newaxis]  # in its component
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = average - kappa * values
-        left = system.score_without_label(rest, d, mu, values, kappa, own_mu)
-    left[np.bincount(system.at)[system.at[labels]] == 1] = 0.0  # no other label reaches the node
+        left = np.where(alone, 0.0, system.score_without_label(rest, d, mu, values, kappa, own_mu))
     counted = unlabelled_nodes(system.component, system.labelled)
     means = component_means(f, system.component, counted)[system.component[nodes]]
     means = means + responses.mean[:, np.newaxis] * (left - values)
     if system.stable and len(system.labelled) == np.count_nonzero(system.reached):
         # Without the constraint, all f are higher by mu n / l, and all K_i by mu_i n / l.
         ratio = system.size_per_label[system.component[nodes], np.newaxis]
-        free = (rest + ratio * (mu - own_mu * values)) / (1.0 - kappa - ratio * own_mu)
-        means = left - (free - ratio * mu)
+        others = np.where(alone, 1.0, 1.0 - kappa - ratio * own_mu)
+        means = left - ((rest + ratio * (mu - own_mu * values)) / others - ratio * mu)
     return LeftOut(labels, left, means)
 
 
