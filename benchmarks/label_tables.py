@@ -116,7 +116,9 @@ def events_losses(results: Results) -> list[str]:
         peers = [f for f in found.values() if f["package"] != "ohmlearn"]
         if not ours or not peers:
             continue
-        first = min(peers, key=lambda f: float(f["cpu_s"]))
+        # Of those that are about as accurate: it is easy to be fast and wrong.
+        level = [f for f in peers if f["accuracy"] > ours["accuracy"] - 0.05]
+        first = min(level, key=lambda f: float(f["cpu_s"]), default=ours)
         if first["cpu_s"] < ours["cpu_s"]:
             lines.append(
                 f"Events ({stream}): {first['method']} takes {seconds(first['cpu_s'])} instead of "
@@ -124,8 +126,7 @@ def events_losses(results: Results) -> list[str]:
                 f"{percent(ours['accuracy'])}."
             )
         best = max(peers, key=lambda f: float(f["accuracy"]))
-        error = float(np.hypot(best["accuracy_se"], ours["accuracy_se"]))
-        if best["accuracy"] > ours["accuracy"] + 2 * error:
+        if best["accuracy"] > ours["accuracy"] + 0.01:
             lines.append(
                 f"Events ({stream}): {best['method']} has {percent(best['accuracy'])} correct, "
                 f"ohmlearn {percent(ours['accuracy'])}."
@@ -244,7 +245,7 @@ def label_losses(results: Results) -> list[str]:
             lines.append(
                 f"Accuracy: {peer} is more than one point better than three passes in {len(won)} "
                 f"of {len(both)} rows. The largest difference is {most:+.1f} points, on {name} "
-                f"({labels} labels per class)."
+                f"(labels{' per class' * str(labels).isdigit()}: {labels.removeprefix('labeled')})."
             )
     for peer in PEERS:
         chosen = results.figures("scaling", method=peer, status="ok")
