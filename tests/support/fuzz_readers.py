@@ -136,7 +136,7 @@ READERS = {
     "csv": (".csv", [_csv(), _csv("\r"), _mixed_ends(), _quoted_ends()]),
     "metis": (".graph", [METIS, METIS_WEIGHTS]),
     "graphml": (".graphml", [GRAPHML]),
-    "gzip": (".csv.gz", [gzip.compress(_csv())]),
+    "gzip": (".csv.gz", [gzip.compress(_csv(), mtime=0)]),
     "zstd": (".csv.zst", [pa.compress(_csv(), "zstd", asbytes=True)]),
     "jsonl": (".jsonl", [_json(NAMES), _json(U)]),
     "text": (".txt", [_text(), _text(comments=500)]),
