@@ -9,6 +9,7 @@ import pytest
 from commands import label, read_rows, succeed, summary_of
 
 from ohmlearn import HFSClassifier, gallery, read_edges
+from ohmlearn.cli.label_model import read_prior
 from ohmlearn.reading.label_table import read_labels
 
 NAMES = np.array(["red", "green", "blue"])
@@ -234,3 +235,9 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     assert [row[:2] for row in page.tables[4][1:]] == [
         [str(found.node), found.reason] for found in suggested
     ]
+
+
+def test_classes_of_a_prior_are_those_of_the_labels():
+    assert read_prior(("1=0.7,2=0.3",), {"ann": 1, "bob": [1, 2]}) == {1: 0.7, 2: 0.3}
+    named = read_prior(("Smith, J.=3", "a=b=1"), {"ann": "Smith, J."})
+    assert named == {"Smith, J.": 3.0, "a=b": 1.0}

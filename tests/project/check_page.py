@@ -213,7 +213,7 @@ def check_versions(page: Page) -> None:
     expect(page.locator("#suggest-of")).to_have_text(re.compile(r"Of answer 1, not yet of \d+\.$"))
     expect(page.locator("#suggest.old")).to_have_css("opacity", "0.6")
     page.screenshot(path=OUT / "old.png", full_page=True)
-    page.unroute("**/v1/suggest*")
+    page.unroute_all(behavior="wait")  # for an answer that is being replaced
     expect(page.locator("#suggest-of")).to_have_text(of_now)
 
 

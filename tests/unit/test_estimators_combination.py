@@ -10,7 +10,13 @@ from scipy.special import expit, log_softmax, logit
 from ohmlearn import HFSClassifier
 from ohmlearn.estimators.calibration import DEFAULT as START
 from ohmlearn.estimators.class_proportions import find_imbalance
-from ohmlearn.estimators.combination import FOLDS, fit_combination, folds_of, scale_walks
+from ohmlearn.estimators.combination import (
+    FOLDS,
+    Combination,
+    fit_combination,
+    folds_of,
+    scale_walks,
+)
 
 
 def sample(n=60, n_classes=3, seed=0):
@@ -174,3 +180,9 @@ def test_same_bits_for_any_number_of_threads():
 def test_imbalance(given, answers, name):
     found = find_imbalance(list("abc")[: len(given)], np.array(given, float), np.array(answers))
     assert (found and found.name) == name
+
+
+def test_walks_are_weighted_and_biases_added():
+    added = Combination(0.5, np.array([-0.25, 0.25]))
+    found = added.apply(np.array([[1.0, -np.inf]]), np.array([[2.0, 0.0]]))
+    np.testing.assert_array_equal(found, [[1.75, -np.inf]])

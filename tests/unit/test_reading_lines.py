@@ -8,6 +8,7 @@ import pytest
 from stream_cases import edges
 
 from ohmlearn.reading import SourceError, read_edges
+from ohmlearn.reading.csv_reader import find_delimiter
 
 ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
@@ -160,3 +161,20 @@ def test_only_comments_are_empty_however_long(tmp_path):
     path = write(tmp_path / "e.txt", "# x\n" * 600_000)
     with pytest.raises(SourceError, match=r"e.txt: is empty: there is no line with an edge"):
         read_edges(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "style", "delimiter"),
+    [
+        (b"a;b;c", "csv", ";"),
+        (b"a b", "csv", ""),
+        (b"ab", "csv", ","),
+        (b"a b\tc d", "text", "\t"),
+        (b"a\tb", "text", ""),
+        (b"a,b", "text", ","),
+        (b"a b {'x': 1, 'y': 2}", "text", ""),
+        (b"1 2 5\t9", "text", ""),
+    ],
+)
+def test_delimiter_of_a_first_line(line: bytes, style: str, delimiter: str):
+    assert find_delimiter(line, style) == delimiter
